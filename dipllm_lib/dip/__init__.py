@@ -1,0 +1,1 @@
+"""Study 1: DipLLM, no-press Diplomacy."""

@@ -1,0 +1,1 @@
+"""How anything runs: profiles, storage, seeds, processes, notebooks. Knows nothing of games."""

@@ -1,0 +1,189 @@
+"""Three profiles, one frozen dataclass of settings per study.
+
+A field is one line: its value in `smoke`, `cpu` and `paper`, then text, unit and source. A source is a table or
+section of a paper, or "chosen: why". A profile changes numbers, never code paths; no environment variable, file or
+command line changes a number. To change one, edit the settings cell of a notebook with `dataclasses.replace`.
+"""
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field, fields
+
+import pandas as pd
+
+NAMES = ("smoke", "cpu", "paper")
+
+XU = "Xu et al. 2025"
+B22A = "Bakhtin et al. 2022a, code"
+B22B = "Bakhtin et al. 2022b"
+MEULEMANS = "co-player inference paper"
+
+
+def setting(smoke, cpu, paper, text: str, unit: str, source: str):
+    """One dataclass field without a default; its three values and its documentation lie in the metadata."""
+    values = {"smoke": smoke, "cpu": cpu, "paper": paper}
+    return field(metadata={"values": values, "text": text, "unit": unit, "source": source})
+
+
+class Settings:
+    """What the three dataclasses share: the documented table and the hash that enters the manifest."""
+
+    @classmethod
+    def of(cls, profile: str):
+        """The instance of `profile`."""
+        return cls(**{f.name: f.metadata["values"][profile] for f in fields(cls)})
+
+    def table(self, *prefixes: str) -> pd.DataFrame:
+        """Columns setting, value, unit, text, source; only fields whose names start with one of `prefixes`."""
+        rows = [
+            {"setting": f.name, "value": getattr(self, f.name)} | {k: f.metadata[k] for k in ("unit", "text", "source")}
+            for f in fields(self)
+            if not prefixes or f.name.startswith(prefixes)
+        ]
+        return pd.DataFrame(rows)
+
+    def hash(self) -> str:
+        """First 16 hex digits of the sha256 of all values."""
+        text = json.dumps(asdict(self), sort_keys=True, allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+# fmt: off
+@dataclass(frozen=True)
+class DiplomacySettings(Settings):
+    """Study 1, DipLLM. Prefixes group the fields by the notebook step that reads them."""
+
+    # the anchor policy tau: SoftDumbBot
+    anchor_temperature: float = setting(.07, .07, .07, "softness of SoftDumbBot's scores", "share of the best score", "chosen: start value before any fit")
+    anchor_uniform: float = setting(.02, .02, .02, "weight of the uniform legal policy inside the anchor", "probability", "chosen: keeps log tau finite")
+    # self-play of the anchor: data for the value net
+    selfplay_games: int = setting(16, 400, 4000, "games that the anchor plays against itself", "games", "chosen: minutes, not outcome")
+    selfplay_last_year: int = setting(1920, 1920, 1935, "a game ends after this year's adjustments", "year", B22A)
+    selfplay_stalemate_years: int = setting(3, 3, 3, "years without a change of supply centres that make a draw, 0 = never", "years", B22A)
+    selfplay_end_draws: tuple = setting(((1909, .2), (1914, .4)), ((1909, .2), (1914, .4)), ((1909, .2), (1914, .4)), "from spring of this year on, the game ends with this probability each spring", "(year, probability)", B22A)
+    # the value net
+    value_hidden: int = setting(32, 128, 256, "width of the two hidden layers", "units", "chosen: evaluation cost inside the search")
+    value_epochs: int = setting(4, 8, 20, "passes over the training positions", "epochs", "chosen: held-out loss is flat after it")
+    value_batch: int = setting(256, 512, 1024, "positions per step", "positions", "chosen: time")
+    value_lr: float = setting(3e-3, 2e-3, 1e-3, "AdamW learning rate", "1/step", "chosen: time")
+    value_heldout: float = setting(.25, .15, .1, "share of the games kept for the error on unseen games", "share", "chosen: whole games, never positions")
+    # search
+    search_rule: str = setting("normalised", "normalised", "normalised", "piKL-Hedge with division by lam + kappa, or `literal` as printed", "name", f"{B22B}, Eq. 5; {XU}, Eq. 1")
+    search_kappa: str = setting("code", "code", "code", "temperature schedule: `code` (step-size form), `paper` or `zero`", "name", B22A)
+    search_weighting: str = setting("linear", "linear", "linear", "weight of an iteration in the averages: `linear` or `uniform`", "name", B22A)
+    search_q: str = setting("mean", "mean", "mean", "values against the average (`mean`) or the latest (`current`) opponents", "name", f"{XU}, text against Eq. 1")
+    search_iterations: int = setting(12, 96, 256, "iterations T of piKL-Hedge", "iterations", f"{XU}, Table 3")
+    search_candidates: int = setting(6, 16, 50, "joint orders K per power", "joint orders", f"{XU}, Table 3")
+    search_ratio: float = setting(3., 6., 6., "at most this many candidates per unit", "joint orders / unit", f"{XU}, Table 3")
+    search_draws: int = setting(32, 128, 500, "draws from the anchor among which the candidates are the most probable", "joint orders", "chosen: about 8 K")
+    search_lam: float = setting(.01, .01, .01, "strength of the anchor, lambda", "share of SoS", "chosen: section 2.7 of the settings study; the paper prints 0.1")
+    search_eta0: float = setting(10., 10., 10., "step size constant of the schedule `code`", "1", B22A)
+    explore: float = setting(.1, .1, .1, "probability that a power plays a uniform candidate in a data game", "probability", f"{XU}, Table 3")
+    target_policy: str = setting("final", "final", "final", "joint target: softmax of the final exponents, or `average` policy", "name", f"{XU}, Eq. 2")
+    # data games and the gate
+    data_games: int = setting(3, 24, 500, "games played with search by all seven powers", "games", f"{XU}, section 5")
+    data_last_year: int = setting(1902, 1908, 1935, "a data game ends after this year's adjustments", "year", "chosen: time")
+    gate_games: int = setting(7, 70, 7000, "games of one search teacher against six anchors", "games", "chosen: seats rotate, so a multiple of 7")
+    gate_last_year: int = setting(1903, 1908, 1935, "a gate game ends after this year's adjustments", "year", "chosen: time")
+    # theory checks
+    theory_games: int = setting(5, 20, 20, "random zero-sum matrix games", "games", "chosen: as in the settings study")
+    theory_iterations: int = setting(1000, 16000, 16000, "iterations of exact piKL-Hedge on a matrix game", "iterations", "chosen: the bound is asymptotic")
+    # fine-tuning
+    backbone: str = setting("scratch", "smollm2", "folder", "`scratch` (Llama from its config), `smollm2` (SmolLM2-135M-Instruct) or `folder`", "name", f"{XU}: Llama-3-8B; stand-ins chosen")
+    base_model: str = setting("", "", "models/Meta-Llama-3-8B", "folder or hub name of the `folder` backbone; a wheel, gguf or folder for `smollm2`", "path", f"{XU}, section 5")
+    scratch_hidden: int = setting(128, 256, 256, "width of the scratch Llama", "units", "chosen: about 1 M and 8 M parameters")
+    scratch_layers: int = setting(4, 8, 8, "layers of the scratch Llama", "layers", "chosen: about 1 M and 8 M parameters")
+    scratch_heads: int = setting(4, 8, 8, "attention heads of the scratch Llama", "heads", "chosen: 32 units a head")
+    lora_rank: int = setting(0, 16, 16, "rank of the adapter, 0 trains all weights", "rank", f"{XU}, Table 4")
+    lora_alpha: int = setting(32, 32, 32, "scale of the adapter", "1", f"{XU}, Table 4")
+    lora_dropout: float = setting(0., .05, .05, "dropout inside the adapter", "probability", f"{XU}, Table 4")
+    finetune_objective: str = setting("exact_kl", "exact_kl", "exact_kl", "training objective", "name", f"{XU}, Eq. 5")
+    finetune_softmax: str = setting("tokens", "tokens", "tokens", "likelihood over all tokens, or over the `legal` next tokens", "name", f"{XU}: plain token likelihood")
+    finetune_turns: int = setting(240, 320, 63000, "power-turns in the training data", "power-turns", "chosen: time; the paper has those of 500 games")
+    finetune_heldout: int = setting(42, 84, 2000, "power-turns of games that are never trained on", "power-turns", "chosen: whole games")
+    finetune_joint_orders: int = setting(4, 4, 50, "most probable joint orders of the target kept in the loss", "joint orders", "chosen: time; the kept mass is logged")
+    finetune_epochs: int = setting(6, 1, 5, "passes over the training data", "epochs", f"{XU}, Table 4")
+    finetune_batch: int = setting(8, 4, 4, "power-turns per optimiser step", "power-turns", f"{XU}, Table 4")
+    finetune_lr: float = setting(2e-3, 2e-4, 2e-4, "AdamW learning rate, linear to 0", "1/step", f"{XU}, Table 4")
+    finetune_max_length: int = setting(384, 512, 2048, "longest board plus joint order", "tokens", f"{XU}, Table 4")
+    dtype: str = setting("float32", "bfloat16", "bfloat16", "precision of the base model", "name", "chosen: 3 to 5 times faster than float32")
+    # play and evaluation
+    agent_temperature: float = setting(.1, .1, .1, "sampling temperature at play", "1", B22A)
+    eval_games: int = setting(7, 42, 7000, "games per pairing, seats rotated", "games", "chosen: seats rotate, so a multiple of 7")
+    eval_last_year: int = setting(1903, 1908, 1935, "an evaluation game ends after this year's adjustments", "year", "chosen: time; 1935 in the released code")
+    eval_stalemate_years: int = setting(0, 0, 5, "years without a change of supply centres that make a draw, 0 = never", "years", B22A)
+    bootstrap: int = setting(1000, 10000, 10000, "resamples of an interval", "resamples", "chosen")
+
+
+@dataclass(frozen=True)
+class IPDSettings(Settings):
+    """Study 2, in-context co-player inference in the iterated prisoner's dilemma."""
+
+    rounds: int = setting(20, 50, 100, "rounds per episode", "rounds", MEULEMANS)
+    hidden: int = setting(16, 32, 128, "width of the GRU", "units", MEULEMANS)
+    seeds: int = setting(2, 10, 10, "independent runs of each arm", "seeds", MEULEMANS)
+    first_trajectories: int = setting(200, 20000, 200000, "trajectories of random tabular pairs before phase 1", "trajectories", f"{MEULEMANS}, Algorithm 1")
+    phases: int = setting(3, 26, 30, "phases of predictive policy improvement", "phases", f"{MEULEMANS}, Algorithm 1")
+    trajectories: int = setting(100, 6000, 20000, "trajectories collected per phase and learner", "trajectories", f"{MEULEMANS}, Algorithm 1")
+    lr: float = setting(4e-3, 4e-3, 1e-4, "AdamW learning rate of a fit", "1/step", MEULEMANS)
+    a2c_batch: int = setting(32, 256, 4096, "games per learner and A2C iteration", "games", f"{MEULEMANS}, Table 2")
+    a2c_iterations: int = setting(20, 20000, 200000, "A2C iterations in the mixed pool", "iterations", f"{MEULEMANS}, Table 2")
+
+
+@dataclass(frozen=True)
+class KTOSettings(Settings):
+    """Study 3, multi-agent KTO in language games."""
+
+    lora_rank: int = setting(2, 6, 16, "rank of each of the three role adapters", "rank", "the text's 16; chosen below it: time")
+    tabular_seeds: int = setting(2, 10, 10, "independent tabular runs", "seeds", "chosen")
+    executor_steps: int = setting(40, 100, 2000, "training steps of the executor role", "steps", "chosen: time")
+    contexts: int = setting(8, 8, 128, "contexts per logical batch", "contexts", "the text's 128; chosen below it: time")
+    ipd_rounds: int = setting(10, 40, 100, "rounds of the iterated prisoner's dilemma", "rounds", "the text's 100; chosen below it: time")
+    league_rounds: int = setting(1, 6, 20, "rounds of the tabular league", "rounds", "chosen: time")
+    league_members: int = setting(6, 25, 40, "members of the league", "agents", "chosen: time")
+    influence_states: int = setting(16, 128, 512, "states behind the influence graph", "states", "chosen: time")
+# fmt: on
+
+
+@dataclass(frozen=True)
+class Profile:
+    """One run: who it is for, its threads, and the settings of the three studies.
+
+    threads: torch and BLAS threads of a notebook's kernel. task_threads: those of each task of `parallel.map`, the
+    same on every backend. workers: processes of `parallel.map`. offline: nothing may contact a network.
+    """
+
+    name: str
+    seed: int
+    threads: int
+    task_threads: int
+    workers: int
+    offline: bool
+    dip: DiplomacySettings
+    ipd: IPDSettings
+    kto: KTOSettings
+
+
+def load(profile: str, seed: int) -> Profile:
+    """The settings of `profile` under `seed`.
+
+    Raises TypeError for a wrong type (a bool is no seed) and ValueError for an unknown profile or a negative seed.
+    """
+    if not isinstance(profile, str):
+        raise TypeError(f"profile must be a str, got {type(profile).__name__} {profile!r}")
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise TypeError(f"seed must be an int, got {type(seed).__name__} {seed!r}")
+    if profile not in NAMES:
+        raise ValueError(f"unknown profile {profile!r}: use one of {', '.join(NAMES)}")
+    if seed < 0:
+        raise ValueError(f"seed must not be negative, got {seed}")
+    studies = {"dip": DiplomacySettings, "ipd": IPDSettings, "kto": KTOSettings}
+    return Profile(
+        name=profile,
+        seed=seed,
+        threads=2,
+        task_threads=1,
+        workers={"smoke": 2, "cpu": 2, "paper": 16}[profile],
+        offline=profile != "paper",
+        **{key: cls.of(profile) for key, cls in studies.items()},
+    )
