@@ -16,7 +16,7 @@ NAMES = ("smoke", "cpu", "paper")
 XU = "Xu et al. 2025"
 B22A = "Bakhtin et al. 2022a, code"
 B22B = "Bakhtin et al. 2022b"
-MEULEMANS = "co-player inference paper"
+WEIS = "Weis et al. 2026"
 
 
 def setting(smoke, cpu, paper, text: str, unit: str, source: str):
@@ -76,7 +76,7 @@ class DiplomacySettings(Settings):
     search_candidates: int = setting(6, 16, 50, "joint orders K per power", "joint orders", f"{XU}, Table 3")
     search_ratio: float = setting(3., 6., 6., "at most this many candidates per unit", "joint orders / unit", f"{XU}, Table 3")
     search_draws: int = setting(32, 128, 500, "draws from the anchor among which the candidates are the most probable", "joint orders", "chosen: about 8 K")
-    search_lam: float = setting(.01, .01, .01, "strength of the anchor, lambda", "share of SoS", "chosen: section 2.7 of the settings study; the paper prints 0.1")
+    search_lam: float = setting(.01, .01, .01, "strength of the anchor, lambda", "share of SoS", "chosen: 0.1, as printed, hugs the anchor; 1e-4 is an argmax")
     search_eta0: float = setting(10., 10., 10., "step size constant of the schedule `code`", "1", B22A)
     explore: float = setting(.1, .1, .1, "probability that a power plays a uniform candidate in a data game", "probability", f"{XU}, Table 3")
     target_policy: str = setting("final", "final", "final", "joint target: softmax of the final exponents, or `average` policy", "name", f"{XU}, Eq. 2")
@@ -86,7 +86,7 @@ class DiplomacySettings(Settings):
     gate_games: int = setting(7, 70, 7000, "games of one search teacher against six anchors", "games", "chosen: seats rotate, so a multiple of 7")
     gate_last_year: int = setting(1903, 1908, 1935, "a gate game ends after this year's adjustments", "year", "chosen: time")
     # theory checks
-    theory_games: int = setting(5, 20, 20, "random zero-sum matrix games", "games", "chosen: as in the settings study")
+    theory_games: int = setting(5, 20, 20, "random zero-sum matrix games", "games", "chosen: enough to count violations")
     theory_iterations: int = setting(1000, 16000, 16000, "iterations of exact piKL-Hedge on a matrix game", "iterations", "chosen: the bound is asymptotic")
     # fine-tuning
     backbone: str = setting("scratch", "smollm2", "folder", "`scratch` (Llama from its config), `smollm2` (SmolLM2-135M-Instruct) or `folder`", "name", f"{XU}: Llama-3-8B; stand-ins chosen")
@@ -119,15 +119,15 @@ class DiplomacySettings(Settings):
 class IPDSettings(Settings):
     """Study 2, in-context co-player inference in the iterated prisoner's dilemma."""
 
-    rounds: int = setting(20, 50, 100, "rounds per episode", "rounds", MEULEMANS)
-    hidden: int = setting(16, 32, 128, "width of the GRU", "units", MEULEMANS)
-    seeds: int = setting(2, 10, 10, "independent runs of each arm", "seeds", MEULEMANS)
-    first_trajectories: int = setting(200, 20000, 200000, "trajectories of random tabular pairs before phase 1", "trajectories", f"{MEULEMANS}, Algorithm 1")
-    phases: int = setting(3, 26, 30, "phases of predictive policy improvement", "phases", f"{MEULEMANS}, Algorithm 1")
-    trajectories: int = setting(100, 6000, 20000, "trajectories collected per phase and learner", "trajectories", f"{MEULEMANS}, Algorithm 1")
-    lr: float = setting(4e-3, 4e-3, 1e-4, "AdamW learning rate of a fit", "1/step", MEULEMANS)
-    a2c_batch: int = setting(32, 256, 4096, "games per learner and A2C iteration", "games", f"{MEULEMANS}, Table 2")
-    a2c_iterations: int = setting(20, 20000, 200000, "A2C iterations in the mixed pool", "iterations", f"{MEULEMANS}, Table 2")
+    rounds: int = setting(20, 50, 100, "rounds per episode", "rounds", WEIS)
+    hidden: int = setting(16, 32, 128, "width of the GRU", "units", WEIS)
+    seeds: int = setting(2, 10, 10, "independent runs of each arm", "seeds", WEIS)
+    first_trajectories: int = setting(200, 20000, 200000, "trajectories of random tabular pairs before phase 1", "trajectories", f"{WEIS}, Algorithm 1")
+    phases: int = setting(3, 26, 30, "phases of predictive policy improvement", "phases", f"{WEIS}, Algorithm 1")
+    trajectories: int = setting(100, 6000, 20000, "trajectories collected per phase and learner", "trajectories", f"{WEIS}, Algorithm 1")
+    lr: float = setting(4e-3, 4e-3, 1e-4, "AdamW learning rate of a fit", "1/step", WEIS)
+    a2c_batch: int = setting(32, 256, 4096, "games per learner and A2C iteration", "games", f"{WEIS}, Table 2")
+    a2c_iterations: int = setting(20, 20000, 200000, "A2C iterations in the mixed pool", "iterations", f"{WEIS}, Table 2")
 
 
 @dataclass(frozen=True)
