@@ -36,7 +36,8 @@ class Settings:
     def table(self, *prefixes: str) -> pd.DataFrame:
         """Columns setting, value, unit, text, source; only fields whose names start with one of `prefixes`."""
         rows = [
-            {"setting": f.name, "value": getattr(self, f.name)} | {k: f.metadata[k] for k in ("unit", "text", "source")}
+            {"setting": f.name, "value": getattr(self, f.name)}
+            | {k: f.metadata[k] for k in ("unit", "text", "source")}
             for f in fields(self)
             if not prefixes or f.name.startswith(prefixes)
         ]
