@@ -1,15 +1,17 @@
-"""Joint values to unit values and unit targets, exactly, and the approximations of the paper beside them.
+"""Joint values to unit values and unit targets, exactly, with the paper's approximations beside.
 
-With the joint target pi*(a) = exp f(a) / Z over the K candidate joint orders of one power (2), Xu et al. 2025 define
+With the joint target pi*(a) = exp f(a) / Z over the K candidate joint orders of one power (2), Xu
+et al. 2025 define
 
-    (3) unit value    Q^d(a^1..a^d) = log Σ_{a^(d+1)..a^D} exp f(a^1..a^D)
-    (4) unit target   pi^d(a^d | a^1..a^(d-1)) = exp( Q^d(a^1..a^d) - Q^(d-1)(a^1..a^(d-1)) ),   Q^0 = log Z
+    (3) unit value    Q^d(a^1..a^d) = log Σ_{a^(d+1)..a^D} exp f(a^1..a^D),   Q^0 = log Z
+    (4) unit target   pi^d(a^d | a^1..a^(d-1)) = exp( Q^d(a^1..a^d) - Q^(d-1)(a^1..a^(d-1)) )
 
-Only completions among the candidates count. The candidates form a prefix tree; Q^d of a node is the log-sum-exp of the
-leaves below it, computed upward in float64. Theorem 1 (Π_d pi^d = pi*) is the telescoping of (4).
+Only completions among the candidates count. The candidates form a prefix tree; Q^d of a node is the
+log-sum-exp of the leaves below it, computed upward in float64. Theorem 1 (Π_d pi^d = pi*) is the
+telescoping of (4).
 
-A candidate is a tuple of D order ids in slot order; all candidates of a tree have the same D. Arrays over candidates
-have K rows in the order given, and column d - 1 belongs to unit d.
+A candidate is a tuple of D order ids in slot order; all candidates of a tree have the same D.
+Arrays over candidates have K rows in the order given, and column d - 1 belongs to unit d.
 """
 
 from typing import Sequence
@@ -26,7 +28,8 @@ Joint = tuple[int, ...]
 class PrefixTree:
     """Exact unit values (3) and unit targets (4) of exponents f over candidate joint orders.
 
-    f: (K,) float64; -inf is an action without mass, NaN and +inf are errors. f may be the log of any joint policy.
+    f: (K,) float64; -inf is an action without mass, NaN and +inf are errors. f may be the log of
+    any joint policy.
     """
 
     def __init__(self, candidates: Sequence[Joint], f: np.ndarray):
@@ -72,7 +75,10 @@ class PrefixTree:
 
     @property
     def unit_targets(self) -> np.ndarray:
-        """(K, D): pi^d of each candidate's d-th order given its earlier ones (4); 0 below a prefix without mass."""
+        """(K, D): pi^d of a candidate's d-th order given its earlier ones (4).
+
+        0 below a prefix without mass.
+        """
         values = self.unit_values
         parents = np.column_stack([np.full(len(values), self.log_z), values[:, :-1]])
         return _conditional(values, parents)
@@ -112,7 +118,8 @@ def theorem1_error(candidates: Sequence[Joint], f: np.ndarray) -> float:
 def bound_max(candidates: Sequence[Joint], f: np.ndarray) -> np.ndarray:
     """(K,) joint policy of unit targets with the best completion in place of the sum in (3).
 
-    Q^d >= max over completions of f (Xu et al. 2025, appendix C); the unit targets are normalised over siblings.
+    Q^d >= max over completions of f (Xu et al. 2025, appendix C); the unit targets are normalised
+    over siblings.
     """
     candidates = [tuple(joint) for joint in candidates]
     _check(candidates, np.asarray(f))
@@ -136,7 +143,8 @@ def _ratio(value: float, log_sum: float) -> float:
 def bound_sample(candidates: Sequence[Joint], f: np.ndarray) -> np.ndarray:
     """(K,) joint policy that the bound as used in the paper aims at: pi* squared, normalised.
 
-    All units of a joint order share one weight exp f(a), and the joint orders are themselves drawn from pi*.
+    All units of a joint order share one weight exp f(a), and the joint orders are themselves drawn
+    from pi*.
     """
     _check([tuple(joint) for joint in candidates], np.asarray(f))
     return softmax(2.0 * np.asarray(f, dtype=np.float64))
@@ -145,8 +153,8 @@ def bound_sample(candidates: Sequence[Joint], f: np.ndarray) -> np.ndarray:
 def independent(candidates: Sequence[Joint], f: np.ndarray) -> np.ndarray:
     """(K,) product of the unit marginals of pi* at each candidate.
 
-    Sums to less than 1 where the product leaves the candidates; KL(pi* || product) is the coordination that the
-    autoregressive form keeps.
+    Sums to less than 1 where the product leaves the candidates; KL(pi* || product) is the
+    coordination that the autoregressive form keeps.
     """
     candidates = [tuple(joint) for joint in candidates]
     _check(candidates, np.asarray(f))

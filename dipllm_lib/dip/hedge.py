@@ -1,21 +1,23 @@
 """One learner of piKL-Hedge: the policy update that search and matrix games share.
 
-A learner keeps weighted sums over the iterations and turns them into its next policy over K actions:
+A learner keeps weighted sums over iterations and turns them into its next policy over K actions:
 
     (1a), (1b)  normalised   pi(a) ~ exp{ (Q(a) + lam log tau(a)) / (lam + kappa) }
     (1)         literal      pi(a) ~ exp{ lam log tau(a) + Q(a) }
 
-Q is the weighted mean over iterations of the utility of a, or its latest value. Equation numbers are those of Xu et
-al. 2025 (1), Bakhtin et al. 2022b, Eq. 5 (1a) and Jacob et al. 2022 (1b). Temperature kappa after t iterations:
+Q is the weighted mean over iterations of the utility of a, or its latest value. Equation numbers
+are those of Xu et al. 2025 (1), Bakhtin et al. 2022b, Eq. 5 (1a) and Jacob et al. 2022 (1b).
+Temperature kappa after t iterations:
 
     code    3 (S + 1e-6) / (eta0 sqrt(n)), n = accumulated weight (the step-size form 1/(eta_n n))
     paper   3 S / (eta0 sqrt(t))
     root    1 / (eta0 sqrt(t)), without data: the schedule of the theory tables
     zero    0, fictitious play with an anchor
 
-S is the weighted standard deviation so far of the learner's own expected utility. The first policy is uniform. With
-`linear` weighting iteration t has weight proportional to t: before iteration k (from 0) is added, all sums are
-multiplied by (k + 1e-6)/(k + 1), so that n = (t + 1)/2 after t iterations.
+S is the weighted standard deviation so far of the learner's own expected utility. The first policy
+is uniform. With `linear` weighting iteration t has weight proportional to t: before iteration k
+(from 0) is added, all sums are multiplied by (k + 1e-6)/(k + 1), so that n = (t + 1)/2 after t
+iterations.
 
 Shapes: P learners, K the largest number of actions; a learner with fewer is padded at the end.
 """
@@ -46,8 +48,8 @@ class Rule(NamedTuple):
 class Learners(NamedTuple):
     """State of P learners; every array is changed in place by `update`.
 
-    size (P,) actions of each · log_tau, policy, latest, value_sum, policy_sum (P, K) · moments (P, 3): accumulated
-    weight n, mean of the own expected utility, sum of its squared deviations.
+    size (P,): actions of each · log_tau, policy, latest, value_sum, policy_sum (P, K) · moments
+    (P, 3): accumulated weight n, mean of the own expected utility, sum of its squared deviations.
     """
 
     size: np.ndarray
@@ -60,7 +62,7 @@ class Learners(NamedTuple):
 
 
 def rule(lam, eta0=10.0, rule="normalised", kappa="code", weighting="linear", q="mean") -> Rule:
-    """The checked switches. Raises ValueError for an unknown name, a negative lam or an eta0 that is not positive."""
+    """The checked switches. ValueError for an unknown name, a negative lam or an eta0 <= 0."""
     for name, value, known in (
         ("search.rule", rule, RULES),
         ("search.kappa", kappa, KAPPAS),
@@ -78,7 +80,8 @@ def rule(lam, eta0=10.0, rule="normalised", kappa="code", weighting="linear", q=
 def learners(log_taus) -> Learners:
     """P learners before the first iteration.
 
-    log_taus: P arrays of log-probabilities, each renormalised here after a floor of 1e-50; none may be empty.
+    log_taus: P arrays of log-probabilities, each renormalised here after a floor of 1e-50; none may
+    be empty.
     """
     sizes = np.array([len(log_tau) for log_tau in log_taus], dtype=np.int64)
     if len(sizes) == 0 or sizes.min() == 0:
@@ -133,7 +136,7 @@ def temperature(moments, iterations, rule):
 
 @njit(cache=True)
 def _exponents(state, i, iterations, rule):
-    """f of learner i: 0 for the first best action and -inf elsewhere where the temperature is zero."""
+    """f of learner i; at temperature zero 0 for the first best action, -inf for the others."""
     size = state.size[i]
     f = np.empty(size)
     scale = 1.0 if rule.literal else rule.lam + temperature(state.moments[i], iterations, rule)
@@ -160,7 +163,7 @@ def _softmax(f, out):
 
 
 def exponents(state: Learners, i: int, iterations: int, rule: Rule) -> np.ndarray:
-    """(K_i,) exponents f of learner i after `iterations` iterations; its next policy is softmax f (2)."""
+    """(K_i,) exponents f of learner i after `iterations` iterations; softmax f is (2)."""
     return _exponents(state, i, iterations, rule)
 
 
@@ -175,7 +178,7 @@ def values(state: Learners, i: int) -> np.ndarray:
 
 
 def regret(state: Learners) -> np.ndarray:
-    """(P,) average external regret so far: best fixed action in hindsight minus the own expected utility."""
+    """(P,) average external regret so far: best fixed action in hindsight minus own utility."""
     best = [values(state, i).max() for i in range(len(state.size))]
     return np.array(best) - state.moments[:, 1]
 

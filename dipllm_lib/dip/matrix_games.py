@@ -1,10 +1,11 @@
 """Two-player matrix games: exact piKL-Hedge, exploitability, and theorem 2 as a table.
 
-A game has payoffs in [0, 1] for both players that add to 1 in every cell (zero sum, shifted), so one matrix (m, n) of
-the row player says it all. Expectations are exact: u_row(a) = Σ_b y(b) A(a, b), u_col(b) = Σ_a x(a) (1 - A(a, b)).
+A game has payoffs in [0, 1] for both players that add to 1 in every cell (zero sum, shifted), so
+one matrix (m, n) of the row player says it all. Expectations are exact:
+u_row(a) = Σ_b y(b) A(a, b), u_col(b) = Σ_a x(a) (1 - A(a, b)).
 
-Theorem 2 (Xu et al. 2025, after Jacob et al. 2022): the average policies are a max_i lam_i delta_i approximate Nash
-equilibrium for T -> infinity, delta_i = max_a log 1/tau_i(a).
+Theorem 2 (Xu et al. 2025, after Jacob et al. 2022): the average policies are a max_i lam_i delta_i
+approximate Nash equilibrium for T -> infinity, delta_i = max_a log 1/tau_i(a).
 """
 
 import itertools
@@ -18,7 +19,7 @@ from dipllm_lib.dip import hedge
 
 
 class MatrixGame(NamedTuple):
-    """payoff (m, n) of the row player in [0, 1]; anchors tau of both players, (m,) and (n,), positive."""
+    """payoff (m, n) of the row player in [0, 1]; positive anchors tau, (m,) and (n,)."""
 
     name: str
     payoff: np.ndarray
@@ -75,7 +76,7 @@ def _iterate(payoff, state, iterations, rule):
 
 
 def exploitability(payoff: np.ndarray, row: np.ndarray, column: np.ndarray) -> np.ndarray:
-    """(2,) gain of each player from its best deviation against the other's policy; both 0 at an equilibrium."""
+    """(2,) gain of each player from its best deviation; both 0 at an equilibrium."""
     value = row @ payoff @ column
     return np.array([np.max(payoff @ column) - value, value - np.min(row @ payoff)])
 
@@ -103,7 +104,7 @@ def rock_paper_scissors(rng: np.random.Generator) -> MatrixGame:
 
 
 def allocations(fields: int, soldiers: int) -> list[tuple[int, ...]]:
-    """All ways to put `soldiers` on `fields` battlefields: a joint order with one unit order per field."""
+    """All ways to put `soldiers` on `fields` battlefields: joint orders, one order per field."""
     every = itertools.product(range(soldiers + 1), repeat=fields)
     return [joint for joint in every if sum(joint) == soldiers]
 
@@ -111,7 +112,8 @@ def allocations(fields: int, soldiers: int) -> list[tuple[int, ...]]:
 def blotto(rng: np.random.Generator, fields: int = 3, soldiers: int = 5) -> MatrixGame:
     """Colonel Blotto: the payoff is the share of fields won, a tied field counts half.
 
-    The actions are `allocations(fields, soldiers)`, so a policy over them is a true joint policy of `fields` units.
+    The actions are `allocations(fields, soldiers)`, so a policy over them is a true joint policy of
+    `fields` units.
     """
     joints = np.array(allocations(fields, soldiers))
     ahead = joints[:, None, :] - joints[None, :, :]
@@ -135,9 +137,10 @@ def theorem2(
     kappa: str = "root",
     weighting: str = "uniform",
 ) -> pd.DataFrame:
-    """One row per game, rule and lam: the larger deviation gain of the average policies against lam delta.
+    """One row per game, rule and lam: the larger deviation gain against the bound lam delta.
 
-    Columns game, rule, lam, gain, delta, bound, holds (gain <= bound + 1e-3), regret (larger, after T).
+    Columns game, rule, lam, gain (of the average policies), delta, bound, holds (gain <= bound +
+    1e-3), regret (the larger one, after T).
     """
     rows = []
     for game, name, lam in itertools.product(games, rules, lams):

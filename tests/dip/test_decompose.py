@@ -84,7 +84,9 @@ def test_lower_bound_of_appendix_c():
 
 @pytest.mark.parametrize("sd", [1.0, 3.0])
 def test_exact_has_no_gap_and_the_bounds_have_one(sd):
-    """Three units with six orders: KL(pi* || .) is 0 for the exact form and clearly above it for both bounds."""
+    """Three units with six orders: KL(pi* || .) is 0 for the exact form and clearly above it for
+    both bounds.
+    """
     for seed in range(5):
         joints, f = table(np.random.default_rng(seed), sd)
         target = hedge.softmax(f)

@@ -160,7 +160,9 @@ def test_theorem_2_holds_for_the_normalised_rule_and_fails_for_the_literal_one()
 
 
 def test_rock_paper_scissors_needs_more_iterations_at_small_lam():
-    """Play circles, so the average settles like 1/sqrt(T): within the bound of lam = 0.001 only after 64,000."""
+    """Play circles, so the average settles like 1/sqrt(T): within the bound of lam = 0.001 only
+    after 64,000.
+    """
     for seed in range(4):
         game = matrix_games.rock_paper_scissors(np.random.default_rng(seed))
         table = matrix_games.theorem2([game], [0.001, 0.01, 0.1], 64000, rules=["normalised"])
