@@ -1,0 +1,323 @@
+"""Legal orders of every unit of a batch of positions, as vocabulary ids, without strings.
+
+The set is the package's. Hold; move to each neighbour; move by convoy to each coast that the fleets
+at sea, of any power, can reach; convoy by a fleet that lies on a *minimal* path (consecutive seas
+touch, no others do, only the ends touch the coasts); support of a standing unit or of a possible
+move into a province the supporter reaches, where an army's convoy must not need the supporter.
+Retreats into free, uncontested provinces other than the attacker's; builds and removals by the
+count of centres.
+
+Method: the vocabulary rows of one unit lie together and in groups that name the same other unit;
+groups whose other unit is not there are skipped, the rows of the others pass a test of their
+destination. So lists come out sorted.
+"""
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from . import atlas, boards
+from . import vocabulary as v
+from .boards import Boards
+
+
+class Groups(NamedTuple):
+    """The vocabulary in groups of equal (unit, kind, other unit); G groups, 3 * 81 units."""
+
+    first: np.ndarray  # int32 (244,): groups of unit type * 81 + location start here
+    row: np.ndarray  # int32 (G + 1,): rows of a group
+    kind: np.ndarray  # int8 (G,)
+    other_type: np.ndarray  # int8 (G,)
+    other_place: np.ndarray  # int8 (G,)
+    dest: np.ndarray  # int8 (rows,): destination location, or -1
+    far: np.ndarray  # bool (rows,): the move that the row makes or names needs a convoy
+    build: np.ndarray  # int32 (3, 81): id of the build, or -1
+
+
+def _groups() -> Groups:
+    table = v.VOCABULARY[:-1].astype(np.int64)
+    unit = table[:, v.TYPE] * 81 + table[:, v.LOC]
+    head = np.stack([unit, table[:, v.KIND], table[:, v.OTHER_TYPE], table[:, v.OTHER_LOC]])
+    start = np.flatnonzero(np.r_[True, (np.diff(head) != 0).any(axis=0)])
+    build = np.full((3, 81), -1, np.int32)
+    builds = np.isin(table[:, v.KIND], (boards.BUILD_ARMY, boards.BUILD_FLEET)).nonzero()[0]
+    build[table[builds, v.TYPE], table[builds, v.LOC]] = builds
+    return Groups(
+        np.searchsorted(unit[start], np.arange(244)).astype(np.int32),
+        np.r_[start, len(table)].astype(np.int32),
+        table[start, v.KIND].astype(np.int8),
+        table[start, v.OTHER_TYPE].astype(np.int8),
+        table[start, v.OTHER_LOC].astype(np.int8),
+        table[:, v.DEST].astype(np.int8),
+        v.NEEDS_CONVOY[:-1].copy(),
+        build,
+    )
+
+
+GROUPS = _groups()
+
+
+class Legal(NamedTuple):
+    """Legal orders of a batch, flat. One entry of `board`, `province`, `power` per thing to order:
+    a unit, a dislodged unit, or (when its power may build) a free home centre; sorted by board,
+    then province. WAIVE is not listed.
+    """
+
+    board: np.ndarray  # int32 (U,)
+    province: np.ndarray  # int8 (U,)
+    power: np.ndarray  # int8 (U,)
+    offset: (
+        np.ndarray
+    )  # int64 (U + 1,): ids[offset[u] : offset[u + 1]] are the orders of entry u, sorted
+    ids: np.ndarray  # int32
+
+    def of(self, entry: int) -> np.ndarray:
+        return self.ids[self.offset[entry] : self.offset[entry + 1]]
+
+
+@numba.njit(cache=True)
+def _flood(t, start, fleets):
+    """Seas of the mask `fleets` that can be reached through it from the seas of the mask
+    `start`.
+    """
+    reached = start & fleets
+    fringe = reached
+    while fringe:
+        wider = np.int64(0)
+        for s in range(len(t.seas)):
+            if fringe >> s & 1:
+                wider |= t.sea_mask[t.seas[s]]
+        fringe = wider & fleets & ~reached
+        reached |= fringe
+    return reached
+
+
+@numba.njit(cache=True)
+def _shores(t, seas, source):
+    """Coastal provinces other than `source` beside the seas of a mask."""
+    shores = np.int64(0)
+    for s in range(len(t.seas)):
+        if seas >> s & 1:
+            shores |= t.shore_mask[t.seas[s]]
+    return shores & ~(np.int64(1) << t.shore_index[source])
+
+
+@numba.njit(cache=True)
+def _minimal_paths(t, source, fleets, carriers):
+    """For every coastal province (42) the mask of seas on some minimal path of fleets from `source`
+    to it, into `carriers`.
+    """
+    carriers[:] = 0
+    depth = 0
+    n = len(t.seas)
+    # per depth: seas still to try, path so far, seas and shores that a longer path may not touch
+    todo, path = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
+    closed, done = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
+    todo[0] = t.sea_mask[source] & fleets
+    closed[0] = t.sea_mask[source]
+    done[0] = np.int64(1) << t.shore_index[source]
+    while depth >= 0:
+        if todo[depth] == 0:
+            depth -= 1
+            continue
+        s = 0
+        while not todo[depth] >> s & 1:
+            s += 1
+        todo[depth] ^= np.int64(1) << s
+        sea = t.seas[s]
+        taken = path[depth] | np.int64(1) << s
+        ends = t.shore_mask[sea] & ~done[depth]
+        for q in range(len(carriers)):
+            if ends >> q & 1:
+                carriers[q] |= taken
+        path[depth + 1], closed[depth + 1] = taken, closed[depth] | t.sea_mask[sea]
+        done[depth + 1] = done[depth] | t.shore_mask[sea]
+        todo[depth + 1] = t.sea_mask[sea] & fleets & ~closed[depth] & ~taken
+        depth += 1
+
+
+@numba.njit(cache=True)
+def _convoys(t, unit, fleets, reach, carriers):
+    """Per province with an army on a coast: shores it could reach by convoy, and who could carry it
+    there.
+    """
+    for p in range(len(unit)):
+        reach[p] = 0
+        if unit[p] == 1 and t.shore_index[p] >= 0 and t.sea_mask[p] & fleets:
+            reach[p] = _shores(t, _flood(t, t.sea_mask[p], fleets), p)
+            _minimal_paths(t, p, fleets, carriers[p])
+
+
+@numba.njit(cache=True)
+def _reach_without(t, army, supporter, fleets, reach):
+    """Shores that the army in a province could reach by convoy if the unit in `supporter` took no
+    part.
+    """
+    sea = t.sea_index[supporter]
+    if reach[army] == 0 or sea < 0 or not fleets >> sea & 1:
+        return reach[army]
+    return _shores(t, _flood(t, t.sea_mask[army], fleets & ~(np.int64(1) << sea)), army)
+
+
+@numba.njit(cache=True)
+def _movement(t, g, unit, loc, p, fleets, reach, carriers, ids, at):
+    """Append the orders of the unit in p in a movement phase; returns the new length."""
+    key = unit[p] * 81 + loc[p]
+    for group in range(g.first[key], g.first[key + 1]):
+        kind = g.kind[group]
+        if kind > 4:
+            break
+        shores = reach[p]
+        if kind >= 2:
+            other = t.prov_of[g.other_place[group]]
+            if unit[other] != g.other_type[group] or loc[other] != g.other_place[group]:
+                continue
+            if kind == 3 and unit[other] == 1:
+                shores = _reach_without(t, other, p, fleets, reach)
+            if kind == 4 and reach[other] == 0:
+                continue
+        for row in range(g.row[group], g.row[group + 1]):
+            if g.far[row]:
+                q = t.shore_index[g.dest[row]]
+                if not shores >> q & 1 and kind != 4:
+                    continue
+                if kind == 4 and not carriers[other, q] >> t.sea_index[p] & 1:
+                    continue
+            ids[at] = row
+            at += 1
+    return at
+
+
+@numba.njit(cache=True)
+def _retreat(t, g, unit, contested, d_unit, d_loc, d_from, p, ids, at):
+    """Append the orders of the unit dislodged from p; returns the new length."""
+    key = d_unit[p] * 81 + d_loc[p]
+    for group in range(g.first[key], g.first[key + 1]):
+        if g.kind[group] < 5 or g.kind[group] > 6:
+            continue
+        for row in range(g.row[group], g.row[group + 1]):
+            if g.kind[group] == 5:
+                q = t.prov_of[g.dest[row]]
+                if unit[q] or contested[q] or q == d_from[p]:
+                    continue
+            ids[at] = row
+            at += 1
+    return at
+
+
+@numba.njit(cache=True)
+def _build(t, g, p, ids, at):
+    """Append the builds possible in home centre p; returns the new length."""
+    if t.kind[p] != 2:
+        ids[at] = g.build[1, p]
+        at += 1
+    if g.build[2, p] >= 0:
+        ids[at] = g.build[2, p]
+        at += 1
+    for place in t.coasts[p]:
+        if place >= 0:
+            ids[at] = g.build[2, place]
+            at += 1
+    return at
+
+
+@numba.njit(cache=True)
+def _remove(g, unit, loc, p, ids, at):
+    """Append the removal of the unit in p; returns the new length."""
+    key = unit[p] * 81 + loc[p]
+    for group in range(g.first[key], g.first[key + 1]):
+        if g.kind[group] == 6:
+            ids[at] = g.row[group]
+            at += 1
+    return at
+
+
+@numba.njit(cache=True)
+def _surplus(power, owner, surplus):
+    """Centres minus units of each power."""
+    surplus[:] = 0
+    for p in range(len(power)):
+        if owner[p] >= 0:
+            surplus[owner[p]] += 1
+        if power[p] >= 0:
+            surplus[power[p]] -= 1
+
+
+@numba.njit(cache=True)
+def _entry(t, b, i, p, surplus):
+    """Power that has something to order at province p of board i, or -1."""
+    phase = b.phase[i]
+    if phase == 0 or phase == 2:
+        return b.power[i, p]
+    if phase == 1 or phase == 3:
+        return b.d_power[i, p]
+    if phase == 4:
+        if b.unit[i, p] and surplus[b.power[i, p]] < 0:
+            return b.power[i, p]
+        owner = b.owner[i, p]
+        if not b.unit[i, p] and owner >= 0 and t.home[p] == owner and surplus[owner] > 0:
+            return owner
+    return np.int8(-1)
+
+
+@numba.njit(cache=True)
+def _kernel(t, g, b):
+    """All boards; returns the fields of `Legal`."""
+    n = len(b.phase)
+    board, province = np.empty(n * 75, np.int32), np.empty(n * 75, np.int8)
+    owner, offset = np.empty(n * 75, np.int8), np.zeros(n * 75 + 1, np.int64)
+    ids = np.empty(4096, np.int32)
+    surplus, reach = np.zeros(7, np.int64), np.zeros(75, np.int64)
+    carriers = np.zeros((75, 42), np.int64)
+    u, at = 0, 0
+    for i in range(n):
+        moves = b.phase[i] == 0 or b.phase[i] == 2
+        _surplus(b.power[i], b.owner[i], surplus)
+        if moves:
+            fleets = np.int64(0)
+            for s in range(len(t.seas)):
+                if b.unit[i, t.seas[s]] == 2:
+                    fleets |= np.int64(1) << s
+            _convoys(t, b.unit[i], fleets, reach, carriers)
+        for p in range(75):
+            power = _entry(t, b, i, p, surplus)
+            if power < 0:
+                continue
+            if at + 2048 > len(ids):
+                ids = np.concatenate((ids, np.empty(len(ids), np.int32)))
+            if moves:
+                at = _movement(t, g, b.unit[i], b.loc[i], p, fleets, reach, carriers, ids, at)
+            elif b.phase[i] < 4:
+                at = _retreat(
+                    t,
+                    g,
+                    b.unit[i],
+                    b.contested[i],
+                    b.d_unit[i],
+                    b.d_loc[i],
+                    b.d_from[i],
+                    p,
+                    ids,
+                    at,
+                )
+            elif b.unit[i, p]:
+                at = _remove(g, b.unit[i], b.loc[i], p, ids, at)
+            else:
+                at = _build(t, g, p, ids, at)
+            board[u], province[u], owner[u], offset[u + 1] = i, p, power, at
+            u += 1
+    return (
+        board[:u].copy(),
+        province[:u].copy(),
+        owner[:u].copy(),
+        offset[: u + 1].copy(),
+        ids[:at].copy(),
+    )
+
+
+def legal_orders(positions: Boards) -> Legal:
+    """The legal orders of every unit, dislodged unit or free home centre of N positions, sorted by
+    id.
+    """
+    return Legal(*_kernel(atlas.TABLES, GROUPS, positions))

@@ -1,0 +1,220 @@
+"""What each power must decide on a position, and joint orders of many powers as arrays for the
+adjudicator.
+
+A `Turn` has D slots in canonical order: armies before fleets, then alphabetical by full English
+place name. In movement and retreat phases a slot is one unit. In adjustment phases a set of builds
+or removals is one strictly increasing sequence in the same order, waives last; D is the number of
+removals due, or min(builds due, free home centres). A joint order is a tuple of D order ids in slot
+order.
+"""
+
+from dataclasses import dataclass
+from typing import Mapping, NamedTuple, Sequence
+
+import numba
+import numpy as np
+
+from . import atlas, boards, legal
+from . import vocabulary as v
+from .boards import Boards, Orders, no_orders, phase_name
+from .legal import legal_orders
+from .notation import from_text, to_text, unit_of
+from .vocabulary import VOCABULARY, WAIVE_ID
+
+__all__ = [
+    "VOCABULARY", "WAIVE_ID", "Joint", "Orders", "Turn", "all_turns", "expand", "expand_picks", "from_text", "joint_table",
+    "legal_orders", "no_orders", "parse_joint", "phase_name", "to_text", "turn", "turns",
+]  # fmt: skip
+
+Joint = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Turn:
+    """What one power must decide on one position. `lists`: per slot (movement, retreat) the legal
+    ids; in adjustment phases one array of all builds (WAIVE not included) or removals in canonical
+    order.
+    """
+
+    boards: Boards  # one position
+    power: int
+    slots: int
+    units: tuple[
+        str, ...
+    ]  # per slot the unit's text; "" in adjustment phases, where a slot is not one unit
+    lists: tuple[np.ndarray, ...]
+    adjusts: int = 0  # builds (+) or removals (-) due in an adjustment phase
+
+    @property
+    def phase(self) -> str:
+        return phase_name(self.boards)
+
+    def options(self, prefix: Joint = ()) -> np.ndarray:
+        """Sorted int32 ids legal for slot len(prefix), given the orders chosen before. ValueError
+        beyond the last slot.
+        """
+        if len(prefix) >= self.slots:
+            raise ValueError(f"this turn has {self.slots} slots, all of them are filled")
+        return self._adjustments(prefix) if self.adjusts else self.lists[len(prefix)]
+
+    def _adjustments(self, prefix: Joint) -> np.ndarray:
+        if prefix and prefix[-1] == WAIVE_ID:
+            return np.array([WAIVE_ID], np.int32)
+        pool = self.lists[0]
+        if prefix:
+            pool = pool[v.CANONICAL[pool] > v.CANONICAL[prefix[-1]]]
+        if self.adjusts < 0:
+            later = self.slots - len(prefix) - 1
+            return np.sort(pool[: len(pool) - later])
+        used = v.EXPANSION[list(prefix), 0]
+        pool = pool[~np.isin(v.EXPANSION[pool, 0], used)]
+        return np.append(np.sort(pool), np.int32(WAIVE_ID))
+
+    def check(self, joint: Joint) -> None:
+        """ValueError with the first order of `joint` that is not legal here."""
+        if len(joint) != self.slots:
+            raise ValueError(
+                f"{atlas.POWERS[self.power]} {self.phase}: {len(joint)} orders for {self.slots} slots"
+            )
+        for slot, order in enumerate(joint):
+            if order not in self.options(joint[:slot]):
+                unit = f" for {self.units[slot]}" if self.units[slot] else ""
+                raise ValueError(
+                    f"{atlas.POWERS[self.power]} {self.phase}: illegal order {to_text(order)!r}{unit}"
+                )
+
+
+class _Entries(NamedTuple):
+    """The entries of one power in canonical order."""
+
+    texts: list[str]
+    lists: list[np.ndarray]
+
+
+def _entries(orders: legal.Legal, members: np.ndarray) -> _Entries:
+    lists = [orders.of(u) for u in members]
+    first = [int(ids[0]) for ids in lists]
+    order = sorted(range(len(lists)), key=lambda k: v.CANONICAL[first[k]])
+    return _Entries([unit_of(first[k]) for k in order], [lists[k] for k in order])
+
+
+def _adjustment_turn(board: Boards, power: int, entries: _Entries, due: int) -> Turn:
+    pool = np.concatenate(entries.lists)
+    pool = pool[np.argsort(v.CANONICAL[pool], kind="stable")]
+    slots = min(due, len(entries.lists)) if due > 0 else -due
+    return Turn(board, power, slots, ("",) * slots, (pool,), due)
+
+
+def all_turns(positions: Boards) -> list[list[Turn]]:
+    """Per position the turns of all powers that must decide something there, powers in order."""
+    orders = legal_orders(positions)
+    due = boards.centres(positions) - boards.units(positions)
+    bounds = np.searchsorted(orders.board, np.arange(positions.n + 1))
+    result = []
+    for i in range(positions.n):
+        board = positions.take([i])
+        owners = orders.power[bounds[i] : bounds[i + 1]]
+        board_turns = []
+        for power in range(atlas.N_POWERS):
+            members = bounds[i] + np.flatnonzero(owners == power)
+            if not len(members):
+                continue
+            entries = _entries(orders, members)
+            if positions.phase[i] == boards.ADJUSTMENTS:
+                board_turns.append(_adjustment_turn(board, power, entries, int(due[i, power])))
+            else:
+                board_turns.append(
+                    Turn(board, power, len(members), tuple(entries.texts), tuple(entries.lists))
+                )
+        result.append(board_turns)
+    return result
+
+
+def turns(positions: Boards, i: int = 0) -> list[Turn]:
+    """The turns of position i, powers in order, only powers with something to decide."""
+    return all_turns(positions.take([i]))[0]
+
+
+def turn(positions: Boards, i: int, power: int) -> Turn | None:
+    """The turn of one power on position i, or None if it has nothing to decide."""
+    return next((t for t in turns(positions, i) if t.power == power), None)
+
+
+def parse_joint(this: Turn, texts: Sequence[str]) -> Joint:
+    """Order ids of the texts of a joint order in slot order. ValueError if one cannot be read or is
+    not legal.
+    """
+    joint = tuple(from_text(text, this.boards) for text in texts)
+    this.check(joint)
+    return joint
+
+
+def expand(positions: Boards, joints: Sequence[Mapping[int, Joint]]) -> Orders:
+    """One row of orders per dict power -> joint. `positions` has as many rows, or one for all.
+    Powers left out give no orders. ValueError if two orders are for one province.
+    """
+    if positions.n not in (1, len(joints)):
+        raise ValueError(
+            f"{len(joints)} joint orders for {positions.n} positions: need one position, or one each"
+        )
+    ids = [
+        order
+        for row in joints
+        for power in sorted(row)
+        for order in row[power]
+        if order != WAIVE_ID
+    ]
+    counts = [sum(order != WAIVE_ID for joint in row.values() for order in joint) for row in joints]
+    rows = np.repeat(np.arange(len(joints)), counts)
+    entries = v.EXPANSION[np.array(ids, np.intp)]
+    places = rows * atlas.N_PROVINCES + entries[:, 0]
+    if len(np.unique(places)) < len(places):
+        twice = entries[np.argsort(places)[:-1][np.diff(np.sort(places)) == 0][0], 0]
+        raise ValueError(
+            f"two orders for one unit, in {atlas.CODES[twice]}: give one order for each"
+        )
+    result = no_orders(len(joints))
+    for field, column in zip(result, entries.T[1:]):
+        field[rows, entries[:, 0]] = column
+    return result
+
+
+def joint_table(candidates: Sequence[Sequence[Joint]]) -> np.ndarray:
+    """Candidates of the seven powers as int32 (7, K, L), padded with -1: K the most candidates, L
+    the longest joint order.
+    """
+    most = max((len(joints) for joints in candidates), default=0)
+    longest = max((len(joint) for joints in candidates for joint in joints), default=0)
+    table = np.full((atlas.N_POWERS, max(most, 1), max(longest, 1)), -1, np.int32)
+    for power, joints in enumerate(candidates):
+        for k, joint in enumerate(joints):
+            table[power, k, : len(joint)] = joint
+    return table
+
+
+@numba.njit(cache=True)
+def _expand_picks(expansion, table, picks, kind, a, b, via):
+    for n in range(len(picks)):
+        for power in range(picks.shape[1]):
+            if picks[n, power] < 0:
+                continue
+            for slot in range(table.shape[2]):
+                order = table[power, picks[n, power], slot]
+                if order < 0 or expansion[order, 0] < 0:
+                    continue
+                p = expansion[order, 0]
+                kind[n, p], a[n, p] = expansion[order, 1], expansion[order, 2]
+                b[n, p], via[n, p] = expansion[order, 3], expansion[order, 4]
+
+
+def expand_picks(table: np.ndarray, picks: np.ndarray) -> Orders:
+    """N rows of orders: row n takes joint order table[i, picks[n, i]] of each power i. table int32
+    (7, K, L) padded with -1, picks integers (N, 7), -1 where a power gives no orders. ValueError if
+    a pick is not below K.
+    """
+    picks = np.ascontiguousarray(picks, np.int16)
+    if picks.size and picks.max() >= table.shape[1]:
+        raise ValueError(f"pick {picks.max()} of {table.shape[1]} candidates: picks count from 0")
+    result = no_orders(len(picks))
+    _expand_picks(v.EXPANSION, np.ascontiguousarray(table, np.int32), picks, *result)
+    return result
