@@ -213,10 +213,16 @@ class Tables(NamedTuple):
     seas: np.ndarray  # int8 (19,)
     sea_mask: np.ndarray  # int64 (75,), seas that touch the province
     shore_mask: np.ndarray  # int64 (75,), coastal provinces that touch the sea
+    home_dist_army: np.ndarray  # int8 (7, 75), steps of any kind to the nearest home centre
+    home_dist_fleet: np.ndarray  # int8 (7, 81), steps of a fleet to the nearest home centre
+    dist_any: np.ndarray  # int8 (75, 75), steps of any kind
+    name_rank: np.ndarray  # int8 (81,), alphabetical rank of the full English name
+    code_rank: np.ndarray  # int8 (81,), alphabetical rank of the code
 
 
 TABLES = Tables(
-    PROV_OF, ARMY, FLEET, FLEET_PROV, COASTS, KIND, CENTRE, HOME, SEA_INDEX, SHORE_INDEX, SEAS, SEA_MASK, SHORE_MASK
+    PROV_OF, ARMY, FLEET, FLEET_PROV, COASTS, KIND, CENTRE, HOME, SEA_INDEX, SHORE_INDEX, SEAS, SEA_MASK,
+    SHORE_MASK, HOME_DIST_ARMY, HOME_DIST_FLEET, DIST_ANY, NAME_RANK, CODE_RANK,
 )  # fmt: skip
 for _table in TABLES:
     _table.flags.writeable = False
