@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dipllm_lib.run import files
+from dipllm_lib.run.places import Refused
 
 EMPTY = {"files": {}, "notebooks": {}, "run": {}}
 
@@ -29,18 +30,14 @@ class Manifest:
         self.path = folder / "MANIFEST.json"
 
     def read(self) -> dict:
-        """The three parts, empty ones if there is no manifest yet.
-
-        Raises ValueError for a damaged file.
-        """
+        """The three parts, empty ones if there is no manifest yet. Raises Refused if damaged."""
         if not self.path.exists():
             return {part: dict(content) for part, content in EMPTY.items()}
         try:
             content = files.read_json(self.path)
         except ValueError as error:
-            raise ValueError(
-                f"{self.key(self.path)} is damaged: remove it and reproduce"
-            ) from error
+            message = f"{self.key(self.path)} is damaged: remove it and run reproduce again"
+            raise Refused(message) from error
         return content
 
     @contextlib.contextmanager
@@ -68,7 +65,8 @@ class Manifest:
                     "volatile": path in volatile,
                     **card,
                 }
-            content["notebooks"].pop(notebook, None)
+            if content["notebooks"].get(notebook, {}).get("state") == "complete":
+                del content["notebooks"][notebook]
 
     def forget(self, keys: list[str], notebook: str) -> None:
         """Drop entries of files and of their notebook."""

@@ -86,7 +86,7 @@ def _in_workers(function: Callable, tasks: list, workers: int, task_threads: int
     context = multiprocessing.get_context("spawn")
     reader, writer = context.Pipe(duplex=False)
     setup = (os.getpid(), reader, task_threads, "torch" in sys.modules)
-    with _environment({name: str(task_threads) for name in THREAD_VARIABLES}):
+    with variables({name: str(task_threads) for name in THREAD_VARIABLES}):
         pool = ProcessPoolExecutor(workers, context, initializer=_start_worker, initargs=setup)
         try:
             # workers are spawned while tasks are submitted, so the variables are theirs
@@ -113,18 +113,22 @@ def _name(function: Callable) -> str:
 
 
 @contextlib.contextmanager
-def _environment(variables: dict[str, str]) -> Iterator[None]:
-    """Inside the block os.environ has `variables`."""
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
+def variables(wanted: dict[str, str | None]) -> Iterator[None]:
+    """Inside the block os.environ is changed as `wanted` (None removes), then as before."""
+    before = {name: os.environ.get(name) for name in wanted}
+    _set(wanted)
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        _set(before)
+
+
+def _set(wanted: dict[str, str | None]) -> None:
+    for name, value in wanted.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
 
 
 def _start_worker(parent: int, reader, task_threads: int, torch: bool) -> None:

@@ -10,17 +10,22 @@ from pathlib import Path
 
 import dipllm_lib
 
+
+class Refused(RuntimeError):
+    """A request that cannot be met; its text is one line for the person who made it."""
+
+
 NOTEBOOK = re.compile(r"\d\d_[a-z0-9_]+")
 
 
 def root() -> Path:
     """The repository.
 
-    Raises RuntimeError for an installed copy, which has no notebooks beside it.
+    Raises Refused for an installed copy, which has no notebooks beside it.
     """
     folder = Path(dipllm_lib.__file__).resolve().parents[1]
     if not (folder / "pyproject.toml").is_file():
-        raise RuntimeError(
+        raise Refused(
             "dipllm_lib is installed as a copy, without its notebooks and data: "
             "run `python -m pip install -e .` in the repository"
         )

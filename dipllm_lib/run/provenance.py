@@ -17,6 +17,7 @@ from pathlib import Path
 from dipllm_lib.run.profiles import Profile
 
 DISTRIBUTION = "dipllm-lib"
+RUSAGE = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
 
 
 def commit(root: Path) -> dict:
@@ -93,11 +94,11 @@ def machine(profile: Profile, root: Path) -> dict:
     }
 
 
-def peak_mb() -> int:
-    """Largest resident size so far of this process or one of its ended workers, in MiB."""
-    unit = 2**20 if platform.system() == "Darwin" else 2**10
-    usage = [resource.getrusage(w) for w in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return round(max(u.ru_maxrss for u in usage) / unit)
+def peak_mb(children_only: bool = False) -> int:
+    """Largest resident size so far of this process or one of its ended children, in MB."""
+    unit = 1 if platform.system() == "Darwin" else 1024
+    whom = (resource.RUSAGE_CHILDREN,) if children_only else RUSAGE
+    return round(max(resource.getrusage(who).ru_maxrss for who in whom) * unit / 1e6)
 
 
 def describe(profile: Profile, root: Path, start: float, now: float) -> dict:

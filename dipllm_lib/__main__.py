@@ -1,0 +1,96 @@
+"""python -m dipllm_lib reproduce | verify | list | clean | bench
+
+A thin shell over `run.pipeline` and `run.verify`. Exit codes: 0 done; 1 a notebook failed, a table
+differs, or a request cannot be met; 2 wrong usage; 130 stopped by Ctrl-C or SIGTERM. In a batch
+system, stop a run with SIGTERM: shells start background jobs with Ctrl-C ignored.
+"""
+
+import argparse
+import json
+import sys
+
+from dipllm_lib.run import pipeline, profiles
+from dipllm_lib.run.places import Refused
+
+
+def _number(text: str) -> int:
+    """A seed: an integer from 0 on."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"must be a whole number from 0 on, got {text!r}")
+    return int(text)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The five commands and their flags, none of them abbreviated."""
+    top = argparse.ArgumentParser(prog="python -m dipllm_lib", allow_abbrev=False)
+    commands = top.add_subparsers(dest="command", required=True, metavar="command")
+    texts = {
+        "reproduce": "run the notebooks that are not up to date",
+        "verify": "compare the tables with the reference run",
+        "list": "print the notebooks with their states",
+        "clean": "remove the outputs of a profile",
+    }
+    made = {}
+    for name, text in texts.items():
+        made[name] = commands.add_parser(name, help=text, allow_abbrev=False)
+        made[name].add_argument("--profile", choices=profiles.NAMES, default="cpu")
+        made[name].add_argument("--seed", type=_number, default=0)
+    made["reproduce"].add_argument(
+        "--from", dest="first", metavar="NN", help="start at notebook NN"
+    )
+    made["reproduce"].add_argument("--only", metavar="NN", help="run notebook NN alone")
+    made["reproduce"].add_argument("--force", action="store_true", help="run unchanged ones too")
+    made["clean"].add_argument("--cache", action="store_true", help="remove data/cache as well")
+    bench = commands.add_parser("bench", help="print the cost table", allow_abbrev=False)
+    bench.add_argument("name", nargs="*", help="which measurements; all without a name")
+    bench.add_argument("--json", action="store_true", help="one JSON object a line")
+    bench.add_argument("--quick", action="store_true", help="shorter and less exact")
+    return top
+
+
+def _bench(names: list[str], as_json: bool, quick: bool) -> int:
+    """Print name, ours, peer, unit and ratio of each measurement."""
+    from dipllm_lib.bench import BENCHES
+
+    unknown = sorted(set(names) - set(BENCHES))
+    if unknown:
+        print(f"no bench {', '.join(unknown)}: there are {', '.join(BENCHES)}", file=sys.stderr)
+        return 2
+    for name in names or BENCHES:
+        for row in BENCHES[name](quick):
+            line = "{name:<40} {ours:>12.4g} {peer:>12.4g} {unit:<16} {ratio:>8.3g}"
+            print(json.dumps(row) if as_json else line.format(**row), flush=True)
+    return 0
+
+
+def main(words: list[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    chosen = parser().parse_args(words)
+    if chosen.command == "bench":
+        return _bench(chosen.name, chosen.json, chosen.quick)
+    try:
+        return _pipeline(chosen)
+    except Refused as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+
+
+def _pipeline(chosen: argparse.Namespace) -> int:
+    """The four commands on notebooks and their outputs."""
+    run = pipeline.plan(chosen.profile, chosen.seed)
+    if chosen.command == "reproduce":
+        return pipeline.reproduce(run, chosen.first, chosen.only, chosen.force)
+    if chosen.command == "verify":
+        from dipllm_lib.run.verify import verify
+
+        return verify(run)
+    if chosen.command == "clean":
+        pipeline.clean(run, chosen.cache)
+        return 0
+    for line in pipeline.lines(run):
+        print(line)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
