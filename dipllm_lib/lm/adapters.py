@@ -1,0 +1,196 @@
+"""LoRA adapters by name on one base model, and the full-weight case (rank 0).
+
+LoRA (Hu et al. 2021) adds (alpha / r) B A to a linear layer W of shape (out, in): A (r, in) random,
+B (out, r) zero, so a new adapter changes nothing; r (in + out) weights per layer are trained. All
+linear layers of the transformer blocks carry it, the output matrix does not. Adapters are float32
+also on a bfloat16 base: steps of 1e-4 would be lost in 8 bits.
+
+Saved form: plain peft (`adapter_config.json`, `adapter_model.safetensors`), or for rank 0
+`weights.json` and `weights.safetensors`; a model card `README.md` beside either.
+"""
+
+import contextlib
+import json
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+from peft import (
+    LoraConfig,
+    PeftModel,
+    get_peft_model,
+    get_peft_model_state_dict,
+    set_peft_model_state_dict,
+)
+from safetensors.torch import load_file, save_file
+
+from dipllm_lib.lm.backbones import Backbone
+from dipllm_lib.run import seeding
+
+TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+
+
+def attach(
+    backbone: Backbone, name: str, rank: int, alpha: int = 32, dropout: float = 0.0, seed: int = 0
+) -> int:
+    """Give the backbone a trainable adapter `name`, make it the active one; returns the trainable
+    count.
+
+    rank 0 trains all weights of the base instead. The new weights depend on (seed, name) and the
+    sizes only.
+    Raises ValueError for a name in use, rank 0 beside an adapter, and rank 0 in bfloat16.
+    """
+    if rank == 0:
+        return _attach_all(backbone, name)
+    if name in names(backbone):
+        raise ValueError(f"the backbone already has an adapter {name!r}: choose another name")
+    config = LoraConfig(
+        r=rank,
+        lora_alpha=alpha,
+        lora_dropout=dropout,
+        target_modules=list(TARGETS),
+        task_type="CAUSAL_LM",
+    )
+    wrapped = isinstance(backbone.model, PeftModel)
+    with warnings.catch_warnings(), seeding.torch_seed(seed, "adapter", name):
+        # peft reads a property that transformers has renamed
+        warnings.filterwarnings("ignore", message=".*is_gradient_checkpointing")
+        if wrapped:
+            backbone.model.add_adapter(name, config)
+        else:
+            backbone.model = get_peft_model(backbone.model, config, adapter_name=name)
+    # set afterwards: peft would replace it by the folder the model was read from
+    backbone.model.peft_config[name].base_model_name_or_path = backbone.name
+    switch(backbone, name)
+    backbone.model.eval()
+    return _check_count(backbone, rank)
+
+
+def _attach_all(backbone: Backbone, name: str) -> int:
+    if isinstance(backbone.model, PeftModel):
+        raise ValueError("rank 0 trains all weights: it needs a backbone without adapters")
+    if backbone.head.dtype != torch.float32:
+        raise ValueError("rank 0 trains all weights and needs dtype float32, or set lora_rank")
+    for parameter in backbone.model.parameters():
+        parameter.requires_grad_(True)
+    backbone.source["trained"] = name
+    return sum(p.numel() for _, p in trainable(backbone))
+
+
+def _check_count(backbone: Backbone, rank: int) -> int:
+    """Trainable count of the active adapter; raises ValueError if it is not the sum of r (in +
+    out).
+    """
+    layers = [m for n, m in backbone.causal.named_modules() if n.rpartition(".")[2] in TARGETS]
+    expected = sum(rank * (layer.in_features + layer.out_features) for layer in layers)
+    count = sum(p.numel() for _, p in trainable(backbone))
+    if count != expected or not count:
+        raise ValueError(f"the adapter has {count} trainable weights, its formula gives {expected}")
+    return count
+
+
+def names(backbone: Backbone) -> list[str]:
+    """Names of the adapters on the backbone, sorted."""
+    return sorted(getattr(backbone.model, "peft_config", {}))
+
+
+def trainable(backbone: Backbone) -> list[tuple[str, torch.nn.Parameter]]:
+    """Trainable parameters with their names, in the model's order; a tied matrix appears once."""
+    return [(n, p) for n, p in backbone.model.named_parameters() if p.requires_grad]
+
+
+def switch(backbone: Backbone, name: str) -> None:
+    """Make adapter `name` the active, trainable one. Raises ValueError for an unknown name."""
+    if name not in names(backbone):
+        raise ValueError(f"no adapter {name!r} on this backbone, only {names(backbone)}")
+    backbone.model.set_adapter(name)
+
+
+@contextlib.contextmanager
+def off(backbone: Backbone) -> Iterator[None]:
+    """The base model without any adapter, inside the context."""
+    if not isinstance(backbone.model, PeftModel):
+        raise ValueError("this backbone has no adapter to switch off")
+    with backbone.model.disable_adapter():
+        yield
+
+
+def save(backbone: Backbone, name: str, folder: Path, card: str) -> None:
+    """Write adapter `name` (or all weights, for rank 0) and its model card into the existing
+    `folder`.
+
+    The same weights give the same bytes: one metadata key, sorted JSON.
+    """
+    folder = Path(folder)
+    if name in names(backbone):
+        tensors = get_peft_model_state_dict(
+            backbone.model, adapter_name=name, save_embedding_layers=False
+        )
+        config = backbone.model.peft_config[name].to_dict()
+        config |= {"inference_mode": True, "target_modules": sorted(config["target_modules"])}
+        stem, facts = "adapter", {k: _plain(v) for k, v in config.items()}
+    elif backbone.source.get("trained") == name:
+        tensors = dict(trainable(backbone))
+        stem, facts = "weights", {"name": backbone.name, "source": backbone.source}
+    else:
+        raise ValueError(f"no adapter {name!r} on this backbone, only {names(backbone)}")
+    tensors = {k: v.detach().cpu().contiguous() for k, v in sorted(tensors.items())}
+    target = "adapter_model" if stem == "adapter" else "weights"
+    save_file(tensors, folder / f"{target}.safetensors", metadata={"format": "pt"})
+    (folder / f"{target}.safetensors").chmod(0o644)
+    config_name = "adapter_config.json" if stem == "adapter" else "weights.json"
+    text = json.dumps(facts, sort_keys=True, indent=1) + "\n"
+    (folder / config_name).write_text(text, encoding="utf-8", newline="\n")
+    (folder / "README.md").write_text(card, encoding="utf-8", newline="\n")
+
+
+def _plain(value):
+    """JSON form of a value of a peft config: sets sorted, enumerations by value."""
+    if isinstance(value, (set, frozenset)):
+        return sorted(value)
+    return getattr(value, "value", value)
+
+
+def load(backbone: Backbone, folder: Path, name: str) -> None:
+    """Put what `save` wrote onto a bare or adapted backbone, under `name`, and make it the active
+    one.
+
+    Raises FileNotFoundError for an empty folder, ValueError for weights of another model.
+    """
+    folder = Path(folder)
+    if (folder / "adapter_config.json").is_file():
+        _load_adapter(backbone, folder, name)
+    elif (folder / "weights.json").is_file():
+        _load_all(backbone, folder, name)
+    else:
+        raise FileNotFoundError(f"{folder.name} holds no adapter: run the notebook that trains it")
+
+
+def _load_adapter(backbone: Backbone, folder: Path, name: str) -> None:
+    config = json.loads((folder / "adapter_config.json").read_text(encoding="utf-8"))
+    if config["base_model_name_or_path"] != backbone.name:
+        raise ValueError(
+            f"{folder.name} was trained on {config['base_model_name_or_path']},"
+            f" not on {backbone.name}"
+        )
+    attach(backbone, name, config["r"], config["lora_alpha"], config["lora_dropout"])
+    tensors = load_file(folder / "adapter_model.safetensors")
+    result = set_peft_model_state_dict(backbone.model, tensors, adapter_name=name)
+    missing = [key for key in result.missing_keys if f".{name}." in key]
+    if missing or result.unexpected_keys:
+        raise ValueError(f"{folder.name} does not fit this model: {len(missing)} weights missing")
+
+
+def _load_all(backbone: Backbone, folder: Path, name: str) -> None:
+    facts = json.loads((folder / "weights.json").read_text(encoding="utf-8"))
+    if facts["name"] != backbone.name:
+        raise ValueError(f"{folder.name} holds weights of {facts['name']}, not of {backbone.name}")
+    attach(backbone, name, 0)
+    tensors, found = load_file(folder / "weights.safetensors"), dict(trainable(backbone))
+    wrong = [k for k in found if k not in tensors or tensors[k].shape != found[k].shape]
+    if wrong or len(tensors) != len(found):
+        raise ValueError(f"{folder.name} does not fit this model, first at {(wrong or ['-'])[0]}")
+    with torch.no_grad():
+        for key, parameter in found.items():
+            parameter.copy_(tensors[key])

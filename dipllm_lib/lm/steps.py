@@ -1,0 +1,148 @@
+"""Training of one adapter, or of all weights: AdamW, linear schedule to 0, accumulation,
+checkpoint, resume.
+
+    step s of S:  lr_s = lr (1 - s / S);  g = gradient of (1 / n) sum over the n items of the
+    logical batch;
+                  g <- g min(1, clip / |g|);  AdamW (Loshchilov and Hutter 2019), no weight decay by
+                  default
+
+A logical batch may be cut into parts whose gradients add up; the sum equals that of the whole
+batch. Dropout draws from a generator seeded by (seed, name, step), so a run that is stopped and
+resumed gives the same weights bit for bit.
+
+A checkpoint is one safetensors file (weights, both moments) whose metadata carries the step and the
+caller's record; it is written beside its place and renamed.
+"""
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+
+from dipllm_lib.lm import adapters
+from dipllm_lib.lm.backbones import Backbone
+from dipllm_lib.run import seeding
+
+
+class Trainer:
+    """Steps the active adapter (or all weights) of one backbone."""
+
+    def __init__(
+        self,
+        backbone: Backbone,
+        name: str,
+        lr: float,
+        steps: int,
+        seed: int,
+        *,
+        clip: float = 1.0,
+        weight_decay: float = 0.0,
+        checkpointing: bool = False,
+    ):
+        """
+        name: the adapter that was attached; lr: of the first step; steps: S, where lr reaches 0
+        clip: largest norm of the gradient; checkpointing: recompute activations in the backward
+            pass, less memory
+        """
+        if steps < 1:
+            raise ValueError(f"a training needs at least one step, got {steps}")
+        self.backbone, self.name, self.lr, self.steps, self.seed = backbone, name, lr, steps, seed
+        self.clip, self.done = clip, 0
+        if adapters.names(backbone):
+            adapters.switch(backbone, name)
+        self.parameters = adapters.trainable(backbone)
+        if not self.parameters:
+            raise ValueError(f"nothing to train under {name!r}: call adapters.attach first")
+        weights = [p for _, p in self.parameters]
+        self.optimiser = torch.optim.AdamW(weights, lr=lr, weight_decay=weight_decay)
+        if checkpointing:
+            backbone.causal.activation_checkpointing_enable({"use_reentrant": False})
+        else:
+            backbone.causal.activation_checkpointing_disable()
+
+    def step(
+        self, loss: Callable[[Sequence], torch.Tensor], items: Sequence, part: int = 0
+    ) -> dict[str, float]:
+        """One optimiser step on the mean over `items`.
+
+        loss: the SUM of the losses of the items it is given; part: items per backward pass, 0 = all
+            at once.
+        Returns loss (mean over items), norm (of the gradient before clipping), lr. Raises
+        FloatingPointError when the loss is not finite; the weights are then unchanged.
+        """
+        part = part or len(items)
+        total = 0.0
+        self.optimiser.zero_grad(set_to_none=True)
+        self.backbone.model.train()
+        with seeding.torch_seed(self.seed, "dropout", self.name, self.done):
+            for first in range(0, len(items), part):
+                value = loss(items[first : first + part]) / len(items)
+                value.backward()
+                total += value.item()
+        self.backbone.model.eval()
+        norm = torch.nn.utils.clip_grad_norm_([p for _, p in self.parameters], self.clip).item()
+        if not (torch.isfinite(torch.tensor(total)) and torch.isfinite(torch.tensor(norm))):
+            raise FloatingPointError(
+                f"step {self.done}: loss {total}, gradient norm {norm}: lower lr"
+            )
+        rate = self.lr * (1 - self.done / self.steps)
+        for group in self.optimiser.param_groups:
+            group["lr"] = rate
+        self.optimiser.step()
+        self.optimiser.zero_grad(set_to_none=True)
+        self.done += 1
+        return {"loss": total, "norm": norm, "lr": rate}
+
+    def save(self, path: Path, record: dict) -> None:
+        """Write the checkpoint file `path`; record: anything JSON-able that the caller needs to go
+        on.
+
+        Raises ValueError before the first step: there is nothing to keep yet.
+        """
+        if not self.done:
+            raise ValueError("a checkpoint before the first step holds nothing: save after a step")
+        tensors = {}
+        for name, parameter in self.parameters:
+            tensors[f"weight.{name}"] = parameter.detach().cpu().contiguous()
+            for key, value in sorted(self.optimiser.state[parameter].items()):
+                tensors[f"{key}.{name}"] = value.detach().cpu().contiguous()
+        facts = {"done": self.done, "steps": self.steps, "name": self.name, "record": record}
+        text = json.dumps(facts, sort_keys=True, allow_nan=False)
+        temporary = path.with_suffix(".tmp")
+        save_file(tensors, temporary, metadata={"trainer": text})
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())
+        temporary.chmod(0o644)
+        os.replace(temporary, path)
+
+    def resume(self, path: Path) -> dict:
+        """Take weights, moments and step from `path`; returns the record given to `save`.
+
+        Raises ValueError for a checkpoint of another training.
+        """
+        with safe_open(path, framework="pt") as file:
+            facts = json.loads(file.metadata()["trainer"])
+            tensors = {key: file.get_tensor(key) for key in file.keys()}
+        missing = [n for n, p in self.parameters if f"weight.{n}" not in tensors]
+        if missing or facts["steps"] != self.steps or facts["name"] != self.name:
+            raise ValueError(f"{path.name} belongs to another training: remove it to start anew")
+        with torch.no_grad():
+            for name, parameter in self.parameters:
+                parameter.copy_(tensors[f"weight.{name}"])
+                self.optimiser.state[parameter] = {
+                    "step": tensors[f"step.{name}"],
+                    "exp_avg": tensors[f"exp_avg.{name}"].to(parameter.device),
+                    "exp_avg_sq": tensors[f"exp_avg_sq.{name}"].to(parameter.device),
+                }
+        self.done = facts["done"]
+        return facts["record"]
+
+
+def read_record(path: Path) -> dict:
+    """The caller's record of a checkpoint, without its tensors."""
+    with safe_open(path, framework="pt") as file:
+        return json.loads(file.metadata()["trainer"])["record"]

@@ -1,0 +1,172 @@
+"""Log-probabilities and samples: by hand, by brute force, in batches, temperature, top-p."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+
+from dipllm_lib.lm import packing, scoring
+
+
+def generators(n, seed=0):
+    return [np.random.default_rng([seed, i]) for i in range(n)]
+
+
+@pytest.fixture
+def cases(table):
+    """Prompts of 1 to 9 tokens and choices with 1 to 3 slots, one of them empty, one forced."""
+    shared = [(1, 2, 40), (1, 3, 40), (1, 3, 5, 40), (4, 40)]
+    choices = [
+        table(shared, [(7, 40), (8, 8, 40)], [(9, 41), (3, 41), (3, 4, 41)]),
+        table(),
+        table([(5, 6, 41)]),
+        table(shared, [(2, 41), (6, 41)]),
+    ]
+    return [[1, 2, 3, 4, 5, 6, 7, 8, 9], [3], [2, 2], [9, 8, 7, 6]], choices
+
+
+def every(choice):
+    return list(itertools.product(*(range(len(slot)) for slot in choice.slots)))
+
+
+def brute_force(backbone, prompt, choice, sequence):
+    """One plain forward pass per token, mask by hand, no packing and no cache."""
+    total, chosen, said = 0.0, (), list(prompt)
+    for index in sequence:
+        options = choice.options(chosen)
+        for k, token in enumerate(options[index]):
+            legal = sorted({o[k] for o in options if len(o) > k and o[:k] == options[index][:k]})
+            with torch.inference_mode():
+                logits = backbone.model(input_ids=torch.tensor([said])).logits[0, -1].double()
+            total += torch.log_softmax(logits[legal], 0)[legal.index(token)].item()
+            said.append(token)
+        chosen += (index,)
+    return total
+
+
+def test_uniform_logits_by_hand(tiny, table):
+    """With a zero output matrix each decision is fair: 1/2 for 4, 1/4 for 1 2 and for 1 3."""
+    backbone = tiny()
+    torch.nn.init.zeros_(backbone.head)
+    choice = table([(1, 2), (1, 3), (4,)], [(7,)])
+    (found,) = scoring.log_prob(backbone, [[1]], [choice], [[(0, 0), (1, 0), (2, 0)]])
+    assert np.allclose(found, np.log([0.25, 0.25, 0.5]), atol=1e-12)
+
+
+def test_equals_brute_force_and_sums_to_one(tiny, cases):
+    backbone, (prompts, choices) = tiny(), cases
+    sequences = [every(choice) for choice in choices]
+    found = scoring.log_prob(backbone, prompts, choices, sequences)
+    for prompt, choice, wanted, row in zip(prompts, choices, sequences, found, strict=True):
+        assert np.exp(row).sum() == pytest.approx(1, abs=1e-6)
+        single = [brute_force(backbone, prompt, choice, sequence) for sequence in wanted]
+        assert np.allclose(row, single, atol=1e-5)
+
+
+def test_alone_equals_batch(tiny, cases):
+    backbone, (prompts, choices) = tiny(), cases
+    sequences = [every(choice) for choice in choices]
+    batch = scoring.log_prob(backbone, prompts, choices, sequences)
+    for prompt, choice, wanted, row in zip(prompts, choices, sequences, batch, strict=True):
+        alone = [scoring.log_prob(backbone, [prompt], [choice], [[s]])[0][0] for s in wanted]
+        assert np.allclose(row, alone, atol=1e-4)
+
+
+@pytest.mark.parametrize(("temperature", "top_p"), [(1.0, 1.0), (0.3, 1.0), (1.0, 0.6)])
+def test_sample_returns_its_log_prob(tiny, cases, temperature, top_p):
+    backbone, (prompts, choices) = tiny(), cases
+    prompts, choices = prompts * 8, choices * 8
+    found = scoring.sample(backbone, prompts, choices, generators(32), temperature, top_p)
+    again = scoring.log_prob(
+        backbone, prompts, choices, [[s] for s, _ in found], temperature, top_p
+    )
+    assert np.allclose([log for _, log in found], np.concatenate(again), atol=1e-4)
+    assert found[1] == ((), 0.0) and found[2] == ((0,), 0.0)
+
+
+def test_samples_do_not_depend_on_the_batch(tiny, cases):
+    backbone, (prompts, choices) = tiny(), cases
+    batch = scoring.sample(backbone, prompts * 3, choices * 3, generators(12))
+    for i, (prompt, choice) in enumerate(zip(prompts * 3, choices * 3, strict=True)):
+        (alone,) = scoring.sample(backbone, [prompt], [choice], [generators(12)[i]])
+        assert alone[0] == batch[i][0]
+        assert alone[1] == pytest.approx(batch[i][1], abs=1e-4)
+
+
+def test_sample_frequencies_match_probabilities(tiny, cases):
+    backbone, prompt, choice = tiny(), cases[0][3], cases[1][3]
+    (exact,) = scoring.log_prob(backbone, [prompt], [choice], [every(choice)], temperature=0.5)
+    n = 2000
+    found = scoring.sample(backbone, [prompt] * n, [choice] * n, generators(n, 5), temperature=0.5)
+    counts = np.array([sum(s == wanted for s, _ in found) for wanted in every(choice)])
+    expected = n * np.exp(exact)
+    assert ((counts - expected) ** 2 / expected).sum() < 24.3  # chi-square, 7 degrees, 0.1 %
+
+
+def test_forced_choices_run_no_model(tiny, table, monkeypatch):
+    backbone = tiny()
+    monkeypatch.setattr(backbone.causal.model, "forward", None)
+    choice = table([(5, 6)], [(7,)])
+    assert scoring.sample(backbone, [[1]], [choice], generators(1)) == [((0, 0), 0.0)]
+    assert scoring.log_prob(backbone, [[1]], [choice], [[(0, 0)]])[0].tolist() == [0.0]
+
+
+def test_top_p_by_hand():
+    """Of (.5, .3, .2) mass .7 keeps two, 5/8 and 3/8; of a tie the lower token stays; 0.01 keeps
+    one.
+    """
+    logits = torch.tensor([[0.5, 0.3, 0.2], [0.25, 0.5, 0.25]], dtype=torch.float64).log()
+    found = scoring.legal_log_softmax(logits, 1.0, 0.7).exp()
+    expected = torch.tensor([[5 / 8, 3 / 8, 0], [1 / 3, 2 / 3, 0]], dtype=torch.float64)
+    assert torch.allclose(found, expected)
+    assert scoring.legal_log_softmax(logits, 1.0, 0.01).exp()[0].tolist() == [1, 0, 0]
+    squared = scoring.legal_log_softmax(logits, 0.5, 1.0).exp()[0]
+    assert torch.allclose(squared, torch.tensor([25, 9, 4], dtype=torch.float64) / 38)
+
+
+def test_bad_temperature_and_prompt(tiny, cases):
+    backbone, (prompts, choices) = tiny(), cases
+    for bad in (0.0, -1.0, float("nan")):
+        with pytest.raises(ValueError, match="temperature must be positive"):
+            scoring.sample(backbone, prompts, choices, generators(4), bad)
+    with pytest.raises(ValueError, match="top_p must be in"):
+        scoring.log_prob(backbone, prompts, choices, [[]] * 4, 1.0, 0.0)
+    with pytest.raises(ValueError, match="at least one token"):
+        scoring.log_prob(backbone, [[]], [choices[0]], [[(0, 0, 0)]])
+
+
+def test_bfloat16_has_no_ties(tiny, cases):
+    """Logits are float32 products, so near-equal bfloat16 logits stay apart and sums stay 1."""
+    backbone, choice = tiny(dtype="bfloat16"), cases[1][0]
+    (found,) = scoring.log_prob(backbone, [cases[0][0]], [choice], [every(choice)])
+    assert np.exp(found).sum() == pytest.approx(1, abs=1e-9)
+    assert len(np.unique(found)) == len(found)
+
+
+def test_packed_branches_do_not_see_each_other(tiny):
+    backbone = tiny()
+    packed = [
+        packing.pack([[1, 2, 3], [4]], [[[5, 6, 7], other], [[8, 9]]], backbone.device)
+        for other in ([9, 9, 9, 9], [1, 2, 3, 4])
+    ]
+    first, second = (packing.hidden(backbone, p) for p in packed)
+    assert torch.equal(first[0, :5], second[0, :5]) and not torch.equal(first[0, 5], second[0, 5])
+    plain = backbone.causal.model(input_ids=torch.tensor([[1, 2, 3, 5, 6]])).last_hidden_state
+    assert torch.allclose(first[0, :5], plain[0], atol=1e-5)
+    assert [packed[0].predictor(0, 1, t) for t in (0, 1, 2)] == [2, 5, 6]
+
+
+def test_chunks_by_hand():
+    lengths = [3, 3, 5, 20, 1]
+    assert list(packing.chunks(lengths, 10)) == [slice(0, 2), slice(2, 3), slice(3, 4), slice(4, 5)]
+    assert list(packing.chunks([], 10)) == []
+
+
+def test_free_text_stops(tiny):
+    backbone = tiny()
+    found = scoring.sample_text(backbone, [[1], [2, 3]] * 10, generators(20), stop=41, limit=60)
+    assert all(len(ids) <= 60 and 41 not in ids[:-1] for ids in found)
+    assert any(ids[-1] == 41 for ids in found)
+    alone = scoring.sample_text(backbone, [[2, 3]], [generators(20)[1]], stop=41, limit=60)
+    assert alone == [found[1]]

@@ -1,0 +1,149 @@
+"""Training steps: accumulation, schedule, clipping, checkpointing, bitwise resume."""
+
+import pytest
+import torch
+
+from dipllm_lib.lm import adapters, steps
+
+
+def next_token(backbone):
+    """Sum over items (lists of ids of equal length) of the next-token loss."""
+
+    def loss(items):
+        ids = torch.tensor(items)
+        table = backbone.causal(input_ids=ids).logits[:, :-1]
+        found = torch.nn.functional.cross_entropy(
+            table.transpose(1, 2), ids[:, 1:], reduction="none"
+        )
+        return found.mean(1).sum()
+
+    return loss
+
+
+def data(n=12):
+    generator = torch.Generator().manual_seed(1)
+    return torch.randint(1, 40, (n, 6), generator=generator).tolist()
+
+
+def trained(tiny, rank=0, dropout=0.0, part=0, count=3, total=3, checkpointing=False, **changes):
+    backbone = tiny()
+    adapters.attach(backbone, "t", rank, dropout=dropout)
+    trainer = steps.Trainer(backbone, "t", 1e-2, total, 0, checkpointing=checkpointing, **changes)
+    facts = [
+        trainer.step(next_token(backbone), data()[4 * s : 4 * s + 4], part) for s in range(count)
+    ]
+    return backbone, trainer, facts
+
+
+def weights(backbone):
+    return torch.cat([p.detach().flatten() for _, p in adapters.trainable(backbone)])
+
+
+def test_schedule_and_falling_loss(tiny):
+    backbone = tiny()
+    adapters.attach(backbone, "t", 0)
+    trainer = steps.Trainer(backbone, "t", 1e-2, 20, 0)
+    facts = [trainer.step(next_token(backbone), data(4)) for _ in range(20)]
+    assert [f["lr"] for f in facts[:3]] == pytest.approx([1e-2, 0.95e-2, 0.9e-2])
+    assert facts[-1]["lr"] == pytest.approx(1e-2 / 20)
+    assert facts[-1]["loss"] < 0.5 * facts[0]["loss"]
+    assert not backbone.model.training
+
+
+def test_first_adamw_step_by_hand(tiny):
+    """From zero moments AdamW moves each weight by lr times the sign of its gradient."""
+    backbone = tiny()
+    adapters.attach(backbone, "t", 0)
+    before = weights(backbone)
+    trainer = steps.Trainer(backbone, "t", 1e-2, 5, 0, clip=1e9)
+    trainer.step(next_token(backbone), data(4))
+    moved = (weights(backbone) - before).abs()
+    assert moved.max().item() == pytest.approx(1e-2, rel=1e-3)
+    assert moved.median().item() == pytest.approx(1e-2, rel=1e-2)
+
+
+@pytest.mark.parametrize("part", [1, 2, 3])
+def test_accumulation_equals_the_big_batch(tiny, part):
+    """The gradient, not the weight after AdamW's sign-like step, is what must agree."""
+    norms = [trained(tiny, part=p, count=1)[2][0] for p in (0, part)]
+    assert norms[0]["loss"] == pytest.approx(norms[1]["loss"], abs=1e-6)
+    assert norms[0]["norm"] == pytest.approx(norms[1]["norm"], rel=1e-6)
+    gradients = []
+    for size in (4, part):
+        backbone = tiny()
+        adapters.attach(backbone, "t", 0)
+        for first in range(0, 4, size):
+            (next_token(backbone)(data(4)[first : first + size]) / 4).backward()
+        gradients.append(torch.cat([p.grad.flatten() for _, p in adapters.trainable(backbone)]))
+    assert torch.allclose(*gradients, atol=1e-6)
+
+
+def test_clipping(tiny):
+    """The reported norm is that before clipping."""
+    *_, facts = trained(tiny, count=1, clip=1e-3)
+    *_, free = trained(tiny, count=1, clip=1e9)
+    assert facts[0]["norm"] == pytest.approx(free[0]["norm"]) and free[0]["norm"] > 1e-3
+
+
+def test_activation_checkpointing_gives_the_same_weights(tiny):
+    plain = weights(trained(tiny, rank=2)[0])
+    recomputed = weights(trained(tiny, rank=2, checkpointing=True)[0])
+    assert torch.allclose(plain, recomputed, atol=1e-7)
+
+
+@pytest.mark.parametrize("rank", [0, 2])
+def test_two_and_two_steps_equal_four(tiny, tmp_path, rank):
+    """Bit for bit, with dropout; the checkpoint is one safetensors file."""
+    batches = [data()[3 * s : 3 * s + 3] for s in range(4)]
+
+    def make():
+        backbone = tiny()
+        adapters.attach(backbone, "t", rank, dropout=0.2)
+        return backbone, steps.Trainer(backbone, "t", 1e-2, 4, 7)
+
+    backbone, trainer = make()
+    for batch in batches:
+        trainer.step(next_token(backbone), batch)
+    half, first = make()
+    for batch in batches[:2]:
+        first.step(next_token(half), batch)
+    first.save(tmp_path / "t.safetensors", {"seen": [1, None]})
+    assert [p.name for p in tmp_path.iterdir()] == ["t.safetensors"]
+    torch.rand(5)
+    rest, second = make()
+    assert second.resume(tmp_path / "t.safetensors") == {"seen": [1, None]}
+    for batch in batches[2:]:
+        second.step(next_token(rest), batch)
+    assert torch.equal(weights(rest), weights(backbone))
+
+
+def test_deterministic_algorithms(tiny):
+    torch.use_deterministic_algorithms(True)
+    try:
+        runs = [weights(trained(tiny, rank=2, dropout=0.1)[0]) for _ in range(2)]
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert torch.equal(*runs)
+
+
+def test_infinite_loss_leaves_the_weights(tiny):
+    backbone, trainer, _ = trained(tiny, count=1)
+    before = weights(backbone)
+    with pytest.raises(FloatingPointError, match="step 1: loss inf"):
+        trainer.step(lambda items: next_token(backbone)(items) * float("inf"), data(2))
+    assert torch.equal(weights(backbone), before)
+
+
+def test_bad_trainings_are_one_line(tiny, tmp_path):
+    backbone = tiny()
+    adapters.attach(backbone, "t", 2)
+    with pytest.raises(ValueError, match="at least one step"):
+        steps.Trainer(backbone, "t", 1e-3, 0, 0)
+    with pytest.raises(ValueError, match="no adapter 'u'"):
+        steps.Trainer(backbone, "u", 1e-3, 1, 0)
+    with pytest.raises(ValueError, match="before the first step"):
+        steps.Trainer(backbone, "t", 1e-3, 1, 0).save(tmp_path / "x.safetensors", {})
+    _, trainer, _ = trained(tiny, rank=2)
+    trainer.save(tmp_path / "x.safetensors", {})
+    with pytest.raises(ValueError, match="belongs to another training"):
+        steps.Trainer(backbone, "t", 1e-3, 7, 0).resume(tmp_path / "x.safetensors")
