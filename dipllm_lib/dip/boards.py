@@ -159,6 +159,6 @@ def parse_unit(text: str) -> tuple[int, int]:
     unit, place = atlas.UNIT_LETTERS.index(letter), atlas.location(code)
     if not (atlas.HAS_ARMY if unit == atlas.ARMY_UNIT else atlas.HAS_FLEET)[place]:
         raise ValueError(
-            f"impossible unit {text!r}: {'an army' if letter == 'A' else 'a fleet'} cannot stand there"
+            f"impossible unit {text!r}: no {'army' if letter == 'A' else 'fleet'} can stand there"
         )
     return unit, place

@@ -1,7 +1,7 @@
 """The decisions of an adjudication, and the arrays in which compiled code makes them.
 
-A decision is UNKNOWN while the adjudicator works (afterwards 0 means: does not apply), YES, NO, or VOID for a support that
-matches no order. Every array is per province (axis of 75).
+A decision is UNKNOWN while the adjudicator works (afterwards 0 means: does not apply), YES, NO, or
+VOID for a support that matches no order. Every array is per province (axis of 75).
 """
 
 from typing import NamedTuple
@@ -60,14 +60,18 @@ class Made(NamedTuple):
 
 
 class Decisions(NamedTuple):
-    """What became of N rows of orders. int8 (N, 75), entries of provinces without a matching order are 0."""
+    """What became of N rows of orders. int8 (N, 75), entries of provinces without a matching order
+    are 0.
+    """
 
     moved: np.ndarray  # YES or NO for a move or a retreat
     support_ok: np.ndarray  # YES, NO (cut) or VOID for a support
     dislodged: np.ndarray  # YES or NO for every unit of a movement phase
     path: np.ndarray  # YES or NO for a move: whether a convoy (or the land way) was open
     route: np.ndarray  # NO_ROUTE, LAND or BY_CONVOY for a move
-    counts: np.ndarray  # int32 (N, 4): cycles resolved, convoys failed by the paradox rule, anomalies, sweeps
+    counts: (
+        np.ndarray
+    )  # int32 (N, 4): cycles resolved, convoys failed by the paradox rule, anomalies, sweeps
 
 
 def blank(n: int) -> Decisions:

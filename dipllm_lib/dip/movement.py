@@ -1,13 +1,17 @@
-"""Adjudication of movement phases: decisions with bounds that only tighten, then cycles, then the convoy rule of Szykman.
+"""Adjudication of movement phases: decisions with bounds that only tighten, then cycles, then the
+convoy rule of Szykman.
 
-After chapter 5 of the Diplomacy Adjudicator Test Cases (Kruijswijk). For each unit PATH (can a convoy pass), SUPPORT (is it
-given), MOVE (does it succeed) and DISLODGE are unknown, yes or no, and each is made once, from lower and upper bounds of the
-strengths HOLD, ATTACK, DEFEND and PREVENT. So the fixed point does not depend on the order of work:
+After chapter 5 of the Diplomacy Adjudicator Test Cases (Kruijswijk). For each unit PATH (can a
+convoy pass), SUPPORT (is it given), MOVE (does it succeed) and DISLODGE are unknown, yes or no, and
+each is made once, from lower and upper bounds of the strengths HOLD, ATTACK, DEFEND and PREVENT. So
+the fixed point does not depend on the order of work:
 
-1. read the orders, find each move's route; 2. list attackers and supporters; 3. sweep until nothing changes; 4. if something
-is unknown, resolve circular movement and go to 3; 5. else every move with unknown PATH fails (a paradox), go to 3; 6. apply.
+1. read the orders, find each move's route; 2. list attackers and supporters; 3. sweep until nothing
+changes; 4. if something is unknown, resolve circular movement and go to 3; 5. else every move with
+unknown PATH fails (a paradox), go to 3; 6. apply.
 
-Orders must be legal on their board (`legalise.legalise`). Arrays are per province (75); `Choices` of `rules` come as `flags`.
+Orders must be legal on their board (`legalise.legalise`). Arrays are per province (75); `Choices`
+of `rules` come as `flags`.
 """
 
 import numba
@@ -15,7 +19,19 @@ import numpy as np
 
 from .boards import CONVOY, MOVE, SUPPORT_HOLD, SUPPORT_MOVE
 from .decisions import (
-    APART, BY_CONVOY, HEAD_ON, LAND, MAYBE, NO, NO_ROUTE, OPEN, UNKNOWN, VOID, YES, Made, Row,
+    APART,
+    BY_CONVOY,
+    HEAD_ON,
+    LAND,
+    MAYBE,
+    NO,
+    NO_ROUTE,
+    OPEN,
+    UNKNOWN,
+    VOID,
+    YES,
+    Made,
+    Row,
 )  # fmt: skip
 
 
@@ -38,7 +54,9 @@ def _chain(t, start, end, fleets):
 
 @numba.njit(cache=True)
 def _read(t, r, w, m):
-    """Occupied provinces, destinations and convoying fleets; clears all lists. Returns the number of units."""
+    """Occupied provinces, destinations and convoying fleets; clears all lists. Returns the number
+    of units.
+    """
     n = 0
     for p in range(75):
         w.attacker[p] = w.supporter[p] = w.to[p] = w.target[p] = -1
@@ -87,7 +105,9 @@ def _route(t, r, w, flags, p):
 
 @numba.njit(cache=True)
 def _matches(t, r, w, m, flags, s):
-    """Whether the support of the unit in s matches an order; `a` is the province of the supported unit."""
+    """Whether the support of the unit in s matches an order; `a` is the province of the supported
+    unit.
+    """
     q = r.a[s]
     if r.unit[q] == 0:
         return False
@@ -125,7 +145,9 @@ def _lists(t, r, w, m, flags, n):
 
 @numba.njit(cache=True)
 def _head_on(r, w, m, u):
-    """Whether u and the unit in its destination are head to head: APART, HEAD_ON or MAYBE (a route is OPEN)."""
+    """Whether u and the unit in its destination are head to head: APART, HEAD_ON or MAYBE (a route
+    is OPEN).
+    """
     o = w.to[u]
     if r.unit[o] == 0 or w.to[o] != u:
         return APART
@@ -137,7 +159,9 @@ def _head_on(r, w, m, u):
 
 @numba.njit(cache=True)
 def _strength(r, w, m, u, without):
-    """Bounds of 1 + the supports of the unit in u, leaving out those of power `without` (-1: none)."""
+    """Bounds of 1 + the supports of the unit in u, leaving out those of power `without` (-1:
+    none).
+    """
     low, high = 1, 1
     s = w.supporter[u]
     while s >= 0:
@@ -150,7 +174,9 @@ def _strength(r, w, m, u, without):
 
 @numba.njit(cache=True)
 def _hold(r, w, m, d):
-    """HOLD(d): bounds of the strength that an attacker of d must beat if there is no head-to-head."""
+    """HOLD(d): bounds of the strength that an attacker of d must beat if there is no
+    head-to-head.
+    """
     if r.unit[d] == 0:
         return 0, 0
     if w.to[d] < 0:
@@ -160,7 +186,9 @@ def _hold(r, w, m, d):
 
 @numba.njit(cache=True)
 def _oppose(r, w, m, u, meeting):
-    """HOLD of the destination, or DEFEND of the opponent in a head-to-head; the looser bounds if it is MAYBE one."""
+    """HOLD of the destination, or DEFEND of the opponent in a head-to-head; the looser bounds if it
+    is MAYBE one.
+    """
     d = w.to[u]
     if meeting == HEAD_ON:
         return _strength(r, w, m, d, -1)
@@ -173,7 +201,9 @@ def _oppose(r, w, m, u, meeting):
 
 @numba.njit(cache=True)
 def _attack(r, w, m, u, meeting):
-    """ATTACK(u): 1 + supports; none of the occupant's power count unless it leaves, and no power attacks itself."""
+    """ATTACK(u): 1 + supports; none of the occupant's power count unless it leaves, and no power
+    attacks itself.
+    """
     if m.path[u] == NO:
         return 0, 0
     d = w.to[u]
@@ -226,7 +256,9 @@ def _decide_path(t, w, m, u):
 
 @numba.njit(cache=True)
 def _decide_support(r, w, m, s):
-    """Cut by a dislodgement, or by an attack of another power that does not come from the province it acts on."""
+    """Cut by a dislodgement, or by an attack of another power that does not come from the province
+    it acts on.
+    """
     if m.dislodge[s] == YES:
         m.support[s] = NO
         return
@@ -282,7 +314,9 @@ def _decide_dislodge(w, m, p):
 
 @numba.njit(cache=True)
 def _sweep(t, r, w, m, n):
-    """Try every undecided decision once. Returns how many are still unknown, and how many were made."""
+    """Try every undecided decision once. Returns how many are still unknown, and how many were
+    made.
+    """
     unknown, made = 0, 0
     for k in range(n):
         p = w.units[k]
@@ -336,7 +370,9 @@ def _cycle_from(r, w, m, start):
 
 @numba.njit(cache=True)
 def _settle(t, r, w, m, n, counts):
-    """Steps 3 to 5. `counts`: cycles resolved, convoys failed by the paradox rule, anomalies, sweeps."""
+    """Steps 3 to 5. `counts`: cycles resolved, convoys failed by the paradox rule, anomalies,
+    sweeps.
+    """
     while True:
         unknown, made = _sweep(t, r, w, m, n)
         counts[3] += 1
@@ -371,7 +407,15 @@ def decide(t, boards, orders, board_of, rows, flags, w, made):
     for k in range(len(rows)):
         n = rows[k]
         i = board_of[n]
-        r = Row(boards.unit[i], boards.power[i], boards.loc[i], orders.kind[n], orders.a[n], orders.b[n], orders.via[n])
+        r = Row(
+            boards.unit[i],
+            boards.power[i],
+            boards.loc[i],
+            orders.kind[n],
+            orders.a[n],
+            orders.b[n],
+            orders.via[n],
+        )
         m = Made(made.moved[n], made.support_ok[n], made.dislodged[n], made.path[n], made.route[n])
         units = _read(t, r, w, m)
         _lists(t, r, w, m, flags, units)

@@ -104,7 +104,7 @@ def _take_unit(words, text, position, i, own=False) -> tuple[int, int, list[str]
             unit, place = int(units[i, province]), int(places[i, province])
     if not unit:
         raise ValueError(
-            f"incomplete order {text!r}: no unit type is given for {atlas.CODES[place]} and no unit stands there"
+            f"incomplete order {text!r}: which unit is in {atlas.CODES[place]}? Write A or F before it"
         )
     if unit == A:
         place = province

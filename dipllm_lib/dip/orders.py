@@ -22,8 +22,9 @@ from .notation import from_text, to_text, unit_of
 from .vocabulary import VOCABULARY, WAIVE_ID
 
 __all__ = [
-    "VOCABULARY", "WAIVE_ID", "Joint", "Orders", "Turn", "all_turns", "expand", "expand_picks", "from_text", "joint_table",
-    "legal_orders", "no_orders", "parse_joint", "phase_name", "to_text", "turn", "turns",
+    "VOCABULARY", "WAIVE_ID", "Joint", "Orders", "Turn", "all_turns", "expand", "expand_picks",
+    "from_text", "joint_table", "legal_orders", "no_orders", "parse_joint", "phase_name",
+    "sorted_joint", "to_text", "turn", "turns",
 ]  # fmt: skip
 
 Joint = tuple[int, ...]
@@ -48,6 +49,10 @@ class Turn:
     @property
     def phase(self) -> str:
         return phase_name(self.boards)
+
+    @property
+    def name(self) -> str:
+        return atlas.POWERS[self.power]
 
     def options(self, prefix: Joint = ()) -> np.ndarray:
         """Sorted int32 ids legal for slot len(prefix), given the orders chosen before. ValueError
@@ -74,13 +79,13 @@ class Turn:
         """ValueError with the first order of `joint` that is not legal here."""
         if len(joint) != self.slots:
             raise ValueError(
-                f"{atlas.POWERS[self.power]} {self.phase}: {len(joint)} orders for {self.slots} slots"
+                f"{self.name} {self.phase}: {len(joint)} orders for {self.slots} slots"
             )
         for slot, order in enumerate(joint):
             if order not in self.options(joint[:slot]):
                 unit = f" for {self.units[slot]}" if self.units[slot] else ""
                 raise ValueError(
-                    f"{atlas.POWERS[self.power]} {self.phase}: illegal order {to_text(order)!r}{unit}"
+                    f"{self.name} {self.phase}: illegal order {to_text(order)!r}{unit}"
                 )
 
 
@@ -149,13 +154,26 @@ def parse_joint(this: Turn, texts: Sequence[str]) -> Joint:
     return joint
 
 
+def sorted_joint(this: Turn, texts: Sequence[str]) -> Joint:
+    """As `parse_joint` for texts in any order, waives may be left out; slots are filled in
+    canonical order.
+    """
+    ids = sorted(
+        (from_text(text, this.boards) for text in texts), key=lambda order: v.CANONICAL[order]
+    )
+    if this.adjusts > 0:
+        ids += [WAIVE_ID] * (this.slots - len(ids))
+    this.check(tuple(ids))
+    return tuple(ids)
+
+
 def expand(positions: Boards, joints: Sequence[Mapping[int, Joint]]) -> Orders:
     """One row of orders per dict power -> joint. `positions` has as many rows, or one for all.
     Powers left out give no orders. ValueError if two orders are for one province.
     """
     if positions.n not in (1, len(joints)):
         raise ValueError(
-            f"{len(joints)} joint orders for {positions.n} positions: need one position, or one each"
+            f"{len(joints)} rows for {positions.n} positions: need one position, or one each"
         )
     ids = [
         order

@@ -1,8 +1,10 @@
-"""What follows the decisions: units move, retreats, captures, builds and removals, and which phase comes next.
+"""What follows the decisions: units move, retreats, captures, builds and removals, and which phase
+comes next.
 
-Retreat options of a unit dislodged from p: each location it could move to whose province is empty, not contested (no stand-off
-left it empty), and not the province its attacker left by land. A unit without an option is removed at once; a phase in which
-nobody has anything to decide is skipped. Centres change hands after the fall only. All kernels write rows of `out` (Boards).
+Retreat options of a unit dislodged from p: each location it could move to whose province is empty,
+not contested (no stand-off left it empty), and not the province its attacker left by land. A unit
+without an option is removed at once; a phase in which nobody has anything to decide is skipped.
+Centres change hands after the fall only. All kernels write rows of `out` (Boards).
 """
 
 import numba
@@ -87,7 +89,9 @@ def _advance(t, out, n, surplus):
 
 @numba.njit(cache=True)
 def _may_retreat(t, b, i, p, place):
-    """Whether the unit dislodged from p of board i may retreat to a location, legal for its type or not."""
+    """Whether the unit dislodged from p of board i may retreat to a location, legal for its type or
+    not.
+    """
     q = t.prov_of[place]
     near = t.army[p, q] and place == q if b.d_unit[i, p] == 1 else t.fleet[b.d_loc[i, p], place]
     return near and not b.unit[i, q] and not b.contested[i, q] and q != b.d_from[i, p]
@@ -111,7 +115,9 @@ def _lost_head_on(t, b, i, orders, made, n, u, d):
 
 @numba.njit(cache=True)
 def _leave(t, b, i, orders, made, n, out, entered):
-    """Units that move arrive, failed moves contest; `entered`: for each province the province its new unit left, or -1."""
+    """Units that move arrive, failed moves contest; `entered`: for each province the province its
+    new unit left, or -1.
+    """
     entered[:] = -1
     for u in range(75):
         if not b.unit[i, u] or orders.kind[n, u] != MOVE:
@@ -134,7 +140,11 @@ def _stay(b, i, orders, made, n, out, entered):
         if made.dislodged[n, p] != YES:
             _put(out, n, p, b.unit[i, p], b.power[i, p], b.loc[i, p])
             continue
-        out.d_unit[n, p], out.d_power[n, p], out.d_loc[n, p] = b.unit[i, p], b.power[i, p], b.loc[i, p]
+        out.d_unit[n, p], out.d_power[n, p], out.d_loc[n, p] = (
+            b.unit[i, p],
+            b.power[i, p],
+            b.loc[i, p],
+        )
         u = entered[p]
         out.d_from[n, p] = u if made.route[n, u] == LAND else -1
 
@@ -167,7 +177,9 @@ def after_moves(t, b, orders, board_of, rows, made, out):
 
 @numba.njit(cache=True)
 def after_retreats(t, b, orders, board_of, rows, made, out):
-    """Retreat phases: one legal retreat into a province succeeds, two or more are all removed, no order disbands."""
+    """Retreat phases: one legal retreat into a province succeeds, two or more are all removed, no
+    order disbands.
+    """
     arrivals, surplus = np.empty(75, np.int64), np.zeros(7, np.int64)
     for k in range(len(rows)):
         n = rows[k]
@@ -203,7 +215,9 @@ def _owned_distance(t, owner, p, power):
 
 @numba.njit(cache=True)
 def _disorder(t, out, n, p, rule):
-    """Removal rank of the unit in p, the largest is removed first: distance, fleets before armies, then the alphabet."""
+    """Removal rank of the unit in p, the largest is removed first: distance, fleets before armies,
+    then the alphabet.
+    """
     power, place = out.power[n, p], out.loc[n, p]
     fleet = int(out.unit[n, p] == 2)
     if rule == OWNED:
@@ -235,7 +249,11 @@ def _build(t, out, n, orders, p, surplus):
     if owner < 0 or t.home[p] != owner or out.unit[n, p] or surplus[owner] <= 0 or place < 0:
         return False
     sails = t.kind[p] == 1 and (place >= 75 if t.coasts[p, 0] >= 0 else True)
-    if t.prov_of[place] != p or (kind == BUILD_FLEET and not sails) or (kind == BUILD_ARMY and place != p):
+    if (
+        t.prov_of[place] != p
+        or (kind == BUILD_FLEET and not sails)
+        or (kind == BUILD_ARMY and place != p)
+    ):
         return False
     _put(out, n, p, 1 if kind == BUILD_ARMY else 2, owner, place)
     return True
@@ -243,7 +261,9 @@ def _build(t, out, n, orders, p, surplus):
 
 @numba.njit(cache=True)
 def after_adjustments(t, b, orders, board_of, rows, rule, out):
-    """Adjustment phases: builds and removals in order of province, then civil disorder; the new year begins."""
+    """Adjustment phases: builds and removals in order of province, then civil disorder; the new
+    year begins.
+    """
     surplus = np.zeros(7, np.int64)
     for k in range(len(rows)):
         n = rows[k]
@@ -252,9 +272,15 @@ def after_adjustments(t, b, orders, board_of, rows, rule, out):
         _surplus(out.power[n], out.owner[n], surplus)
         for p in range(75):
             kind = orders.kind[n, p]
-            if (kind == BUILD_ARMY or kind == BUILD_FLEET) and _build(t, out, n, orders, p, surplus):
+            if (kind == BUILD_ARMY or kind == BUILD_FLEET) and _build(
+                t, out, n, orders, p, surplus
+            ):
                 surplus[out.owner[n, p]] -= 1
-            elif (kind == REMOVE or kind == DISBAND) and b.unit[i, p] and surplus[out.power[n, p]] < 0:
+            elif (
+                (kind == REMOVE or kind == DISBAND)
+                and b.unit[i, p]
+                and surplus[out.power[n, p]] < 0
+            ):
                 surplus[out.power[n, p]] += 1
                 _put(out, n, p, 0, -1, -1)
         for power in range(7):

@@ -1,11 +1,13 @@
 """The rules as one function: N rows of orders on B positions give N next positions.
 
-`resolve` adjudicates every kind of phase (module `movement` decides, `phases` applies), skips phases in which nobody has anything
-to decide, hands over centres after the fall and counts the years. Orders must be legal on their board: `orders.expand` of legal
-ids is, anything else goes through `legalise.legalise` first. The end of a game is not decided here but in `game`.
+`resolve` adjudicates every kind of phase (module `movement` decides, `phases` applies), skips
+phases in which nobody has anything to decide, hands over centres after the fall and counts the
+years. Orders must be legal on their board: `orders.expand` of legal ids is, anything else goes
+through `legalise.legalise` first. The end of a game is not decided here but in `game`.
 
-`Choices` are the points on which editions of the rules differ (issues 4.A and 6.G.8 of the Diplomacy Adjudicator Test Cases);
-PACKAGE follows the package `diplomacy` without its bugs, DATC3 version 3.0 of the test cases.
+`Choices` are the points on which editions of the rules differ (issues 4.A and 6.G.8 of the
+Diplomacy Adjudicator Test Cases); PACKAGE follows the package `diplomacy` without its bugs, DATC3
+version 3.0 of the test cases.
 """
 
 from dataclasses import dataclass, fields
@@ -17,8 +19,8 @@ from .boards import Boards, Orders, centres, start
 from .decisions import BY_CONVOY, LAND, NO, VOID, YES, Decisions, Flags
 
 __all__ = [
-    "BY_CONVOY", "DATC3", "LAND", "NO", "PACKAGE", "VOID", "YES", "Boards", "Choices", "Decisions", "Orders", "centres",
-    "resolve", "start",
+    "BY_CONVOY", "DATC3", "LAND", "NO", "PACKAGE", "VOID", "YES", "Boards", "Choices", "Decisions",
+    "Orders", "centres", "resolve", "start",
 ]  # fmt: skip
 
 OPTIONS = {
@@ -35,7 +37,9 @@ class Choices:
     """Named rule choices; the values of each are in OPTIONS, ValueError for any other."""
 
     via_without_chain: str = "land"  # "via convoy" to a neighbour when no complete chain is ordered
-    disrupted_fallback: str = "land"  # neighbour, own fleet convoys without the word VIA, convoy disrupted
+    disrupted_fallback: str = (
+        "land"  # neighbour, own fleet convoys without the word VIA, convoy disrupted
+    )
     convoy_intent: str = "own_fleet"  # what makes a move between neighbours a convoy, besides VIA
     support_coast: str = "match"  # whether a support for the other coast counts
     civil_disorder: str = "home"  # who is removed when removals are missing
@@ -44,7 +48,9 @@ class Choices:
         for field in fields(self):
             if getattr(self, field.name) not in OPTIONS[field.name]:
                 allowed = ", ".join(OPTIONS[field.name])
-                raise ValueError(f"{field.name}={getattr(self, field.name)!r}: must be one of {allowed}")
+                raise ValueError(
+                    f"{field.name}={getattr(self, field.name)!r}: must be one of {allowed}"
+                )
 
     def flags(self) -> Flags:
         """The movement choices as booleans."""
@@ -62,7 +68,9 @@ DATC3 = Choices(via_without_chain="fail", disrupted_fallback="fail", civil_disor
 
 def _contiguous(struct, dtypes):
     """The same NamedTuple with the dtypes and C order that the compiled code was made for."""
-    return type(struct)(*(np.ascontiguousarray(field, dtype) for field, dtype in zip(struct, dtypes)))
+    return type(struct)(
+        *(np.ascontiguousarray(field, dtype) for field, dtype in zip(struct, dtypes))
+    )
 
 
 BOARD_TYPES = [np.int8] * 8 + [np.bool_, np.int16, np.int8]
@@ -70,10 +78,14 @@ ORDER_TYPES = [np.int8] * 4
 
 
 def resolve(
-    positions: Boards, orders: Orders, board_of: np.ndarray | None = None, choices: Choices = PACKAGE
+    positions: Boards,
+    orders: Orders,
+    board_of: np.ndarray | None = None,
+    choices: Choices = PACKAGE,
 ) -> tuple[Boards, Decisions]:
-    """Adjudicate N rows of orders. `board_of` (N,) says which of the B positions a row belongs to; None: row n to position n,
-    or all rows to the only position. Returns N next positions and the decisions. ValueError if shapes do not fit or a game is over.
+    """Adjudicate N rows of orders. `board_of` (N,) says which of the B positions a row belongs to;
+    None: row n to position n, or all rows to the only position. Returns N next positions and the
+    decisions. ValueError if shapes do not fit or a game is over.
     """
     count = orders.n
     if board_of is None:
@@ -81,17 +93,35 @@ def resolve(
             raise ValueError(f"{count} rows of orders for {positions.n} positions: give board_of")
         board_of = np.zeros(count, np.int32) if positions.n == 1 else np.arange(count)
     board_of = np.ascontiguousarray(board_of, np.int32)
-    if len(board_of) != count or (count and not 0 <= board_of.min() <= board_of.max() < positions.n):
-        raise ValueError(f"board_of must give a position 0 to {positions.n - 1} for each of {count} rows")
+    if len(board_of) != count or (
+        count and not 0 <= board_of.min() <= board_of.max() < positions.n
+    ):
+        raise ValueError(
+            f"board_of must give a position 0 to {positions.n - 1} for each of {count} rows"
+        )
     positions, orders = _contiguous(positions, BOARD_TYPES), _contiguous(orders, ORDER_TYPES)
     phase = positions.phase[board_of]
     if (phase == boards.OVER).any():
-        raise ValueError(f"row {int(np.argmax(phase == boards.OVER))}: the game is over, nothing is left to resolve")
+        raise ValueError(
+            f"row {int(np.argmax(phase == boards.OVER))}: the game is over, nothing to resolve"
+        )
     out, made = boards.empty(count), decisions.blank(count)
-    moves, retreats, adjustments = (np.flatnonzero(mask).astype(np.int32) for mask in (phase % 2 == 0, phase % 2 == 1, phase == 4))
+    moves, retreats, adjustments = (
+        np.flatnonzero(mask).astype(np.int32)
+        for mask in (phase % 2 == 0, phase % 2 == 1, phase == 4)
+    )
     moves = moves[phase[moves] != boards.ADJUSTMENTS]
     if len(moves):
-        movement.decide(atlas.TABLES, positions, orders, board_of, moves, choices.flags(), decisions.workspace(), made)
+        movement.decide(
+            atlas.TABLES,
+            positions,
+            orders,
+            board_of,
+            moves,
+            choices.flags(),
+            decisions.workspace(),
+            made,
+        )
         phases.after_moves(atlas.TABLES, positions, orders, board_of, moves, made, out)
     if len(retreats):
         phases.after_retreats(atlas.TABLES, positions, orders, board_of, retreats, made, out)

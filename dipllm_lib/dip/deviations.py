@@ -1,0 +1,179 @@
+"""Known deviations of the package `diplomacy` from the rules, each recognised by its structure.
+
+B1  with the word VIA, support by the occupant's own power counts towards its dislodgement B2
+own-power support counts when it asks whether a convoying fleet is disrupted B3  after a
+dislodgement by convoy the list of retreats holds closed provinces B4  a false paradox: a support
+for the convoying fleet, given from the convoy's destination, is already cut B5  head-to-head, each
+side supported by a unit of the other's power: one side wins where both must bounce C1  inside a
+paradox, a convoy whose intent is only shown by the fleet still goes by land
+
+A difference that none of them explains is an error, never skipped.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from . import atlas, boards, states
+from .boards import Boards, Orders
+from .decisions import BY_CONVOY, NO, YES, Decisions
+
+CAUSES = ("B1", "B2", "B3", "B4", "B5", "C1")
+
+
+class Case(NamedTuple):
+    """One phase: position and orders (N = 1), what became of them here, and the package's state and
+    result words after it.
+    """
+
+    before: Boards
+    orders: Orders
+    made: Decisions
+    after: Boards
+    theirs: dict
+    words: dict[str, list[str]]
+
+
+def standing(state: dict) -> dict[str, list[str]]:
+    """Units that are not dislodged, by power, sorted."""
+    return {
+        name: sorted(u for u in units if not u.startswith("*"))
+        for name, units in state["units"].items()
+    }
+
+
+def retreat_lists(state: dict) -> dict[str, list[str]]:
+    """Dislodged units with their retreats, sorted."""
+    return {
+        unit: sorted(dests) for units in state["retreats"].values() for unit, dests in units.items()
+    }
+
+
+def explain(case: Case) -> str:
+    """The cause of the difference, "" if there is none, "?" if nothing explains it."""
+    ours = states.to_state(case.after)
+    if standing(ours) != standing(case.theirs):
+        tests = (("B1", _b1), ("B2", _b2), ("B5", _b5), ("B4", _b4), ("C1", _c1))
+        return next((name for name, test in tests if test(case)), "?")
+    if retreat_lists(ours) != retreat_lists(case.theirs):
+        return "B3" if _b3(case, ours) else "?"
+    over = case.after.phase[0] == boards.OVER
+    if not over and ours["name"] != case.theirs["name"]:
+        return "?"
+    counts = [
+        {name: sorted(codes) for name, codes in state["centers"].items()}
+        for state in (ours, case.theirs)
+    ]
+    return "" if counts[0] == counts[1] else "?"
+
+
+def _movers(case: Case) -> list[tuple[int, int]]:
+    """(province, destination province) of every move."""
+    moves = (case.before.unit[0] > 0) & (case.orders.kind[0] == boards.MOVE)
+    return [(int(p), int(atlas.PROV_OF[case.orders.a[0, p]])) for p in np.flatnonzero(moves)]
+
+
+def _supporters(case: Case, kind: int, province: int) -> list[int]:
+    """Provinces of the units that support the unit in a province."""
+    given = (
+        (case.before.unit[0] > 0) & (case.orders.kind[0] == kind) & (case.orders.a[0] == province)
+    )
+    return np.flatnonzero(given).tolist()
+
+
+def _backed_by(case: Case, mover: int, power: int) -> bool:
+    """Whether a unit of `power` supports a move."""
+    return any(
+        case.before.power[0, s] == power for s in _supporters(case, boards.SUPPORT_MOVE, mover)
+    )
+
+
+def _unit(b: Boards, p: int) -> str:
+    return boards.unit_text(int(b.unit[0, p]), int(b.loc[0, p])) if b.unit[0, p] else ""
+
+
+def _b1(case: Case) -> bool:
+    """An army that moves VIA with support of the occupant's power stands in its destination for the
+    package, not here.
+    """
+    b = case.before
+    for p, d in _movers(case):
+        occupant, mine = b.power[0, d], b.power[0, p]
+        if (
+            not case.orders.via[0, p]
+            or not b.unit[0, d]
+            or occupant == mine
+            or not _backed_by(case, p, occupant)
+        ):
+            continue
+        arrived = f"A {atlas.CODES[d]}" in standing(case.theirs).get(atlas.POWERS[mine], [])
+        if arrived and case.made.moved[0, p] == NO:
+            return True
+    return False
+
+
+def _b2(case: Case) -> bool:
+    """The package calls a fleet disrupted that it did not dislodge, and an attack on it has support
+    of its own power.
+    """
+    for unit, words in case.words.items():
+        if "disrupted" in words and "dislodged" not in words and unit.startswith("F"):
+            p = atlas.location(unit[2:])
+            if any(
+                d == p and _backed_by(case, m, case.before.power[0, p]) for m, d in _movers(case)
+            ):
+                return True
+    return False
+
+
+def _b3(case: Case, ours: dict) -> bool:
+    """Only lists of units dislodged by convoy differ, and the package's contain ours."""
+    here, there = retreat_lists(ours), retreat_lists(case.theirs)
+    if set(here) - set(there):
+        return False
+    entered = {d: p for p, d in _movers(case) if case.made.moved[0, p] == YES}
+    for unit in there:
+        if here.get(unit) == there[unit]:
+            continue
+        attacker = entered.get(int(atlas.PROV_OF[atlas.location(unit[2:])]))
+        if attacker is None or case.made.route[0, attacker] != BY_CONVOY:
+            return False
+        if not set(here.get(unit, [])) <= set(there[unit]):
+            return False
+    return True
+
+
+def _b4(case: Case) -> bool:
+    """A convoying fleet whose hold support comes from the convoy's destination and is cut."""
+    convoys = (case.before.unit[0] == 2) & (case.orders.kind[0] == boards.CONVOY)
+    for fleet in np.flatnonzero(convoys).tolist():
+        supporters = _supporters(case, boards.SUPPORT_HOLD, fleet)
+        if any(
+            s == case.orders.b[0, fleet] and case.made.support_ok[0, s] == NO for s in supporters
+        ):
+            return True
+    return False
+
+
+def _b5(case: Case) -> bool:
+    """Two units swap, each with support of the other's power."""
+    moves = dict(_movers(case))
+    power = case.before.power[0]
+    swaps = [(p, d) for p, d in moves.items() if moves.get(d) == p]
+    return any(_backed_by(case, p, power[d]) and _backed_by(case, d, power[p]) for p, d in swaps)
+
+
+def _c1(case: Case) -> bool:
+    """The paradox rule failed a convoy between neighbours that only an own fleet's order made
+    one.
+    """
+    if not case.made.counts[0, 1]:
+        return False
+    b, orders = case.before, case.orders
+    for p, d in _movers(case):
+        if b.unit[0, p] != 1 or orders.via[0, p] or not atlas.ARMY[p, d]:
+            continue
+        fleets = (b.power[0] == b.power[0, p]) & (orders.kind[0] == boards.CONVOY)
+        if (fleets & (orders.a[0] == p) & (orders.b[0] == d)).any():
+            return True
+    return False

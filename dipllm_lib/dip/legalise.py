@@ -1,0 +1,204 @@
+"""Orders that did not come from the lists of legal orders: cleaned or refused, and texts of whole
+positions.
+
+An order that could not succeed on its board whatever the others do is no order: the unit holds
+(retreats: disbands, builds: nothing). `legalise` replaces it and says so, or raises with
+strict=True; nothing is dropped in silence.
+"""
+
+from typing import Mapping, Sequence
+
+import numpy as np
+
+from . import atlas, boards, legal, notation
+from . import vocabulary as v
+from .boards import Boards, Orders, no_orders
+
+
+def _ids(b: Boards, orders: Orders, rows: np.ndarray, provinces: np.ndarray) -> np.ndarray:
+    """Vocabulary id of the order of each (row, province) with something to order, -1 where there is
+    none.
+    """
+    kind, x, y, via = (field[rows, provinces].astype(np.int64) for field in orders)
+    retreats = np.isin(b.phase[rows], boards.RETREATS)
+    unit = np.where(retreats, b.d_unit[rows, provinces], b.unit[rows, provinces])
+    place = np.where(retreats, b.d_loc[rows, provinces], b.loc[rows, provinces])
+    kind = np.where(
+        retreats & (kind == boards.HOLD),
+        boards.DISBAND,
+        np.where(kind == boards.REMOVE, boards.DISBAND, kind),
+    )
+    supports, convoys = (
+        np.isin(kind, (boards.SUPPORT_HOLD, boards.SUPPORT_MOVE)),
+        kind == boards.CONVOY,
+    )
+    builds = np.isin(kind, (boards.BUILD_ARMY, boards.BUILD_FLEET))
+    unit = np.where(builds, np.where(kind == boards.BUILD_ARMY, v.A, v.F), unit)
+    place = np.where(builds, x, place)
+    other_type = np.where(supports, b.unit[rows, atlas.PROV_OF[x]], np.where(convoys, v.A, 0))
+    other_place = np.where(supports, b.loc[rows, atlas.PROV_OF[x]], np.where(convoys, x, -1))
+    dest = np.where(np.isin(kind, (boards.MOVE, boards.RETREAT)), x, -1)
+    dest = np.where(convoys | (kind == boards.SUPPORT_MOVE), y, dest)
+    ids = v.find(unit, place, kind, other_type, other_place, dest, via)
+    by_convoy = v.find(unit, place, kind, other_type, other_place, dest, 1)
+    ids = np.where((ids < 0) & (kind == boards.MOVE), by_convoy, ids)
+    return np.where(builds & (atlas.PROV_OF[place] != provinces), -1, ids)
+
+
+def _without_row(b: Boards, orders: Orders, lists: legal.Legal) -> np.ndarray:
+    """Places (N, 75) that carry an order although nothing can be ordered there."""
+    nothing = np.ones(orders.kind.shape, bool)
+    nothing[lists.board, lists.province] = False
+    return nothing & (orders.kind != boards.HOLD)
+
+
+def legalise(positions: Boards, orders: Orders, strict: bool = False) -> tuple[Orders, np.ndarray]:
+    """The orders with every impossible one replaced, and where that was: bool (N, 75). Row n is for
+    position n. With strict=True a ValueError in words about the first one instead.
+    """
+    if positions.n != orders.n:
+        raise ValueError(f"{orders.n} rows of orders for {positions.n} positions: need one each")
+    lists = legal.legal_orders(positions)
+    ids = _ids(positions, orders, lists.board, lists.province)
+    entries = np.arange(len(lists.board))
+    listed = np.repeat(entries, np.diff(lists.offset)) * v.SIZE + lists.ids
+    wanted = entries * v.SIZE + ids
+    at = np.searchsorted(listed, wanted)
+    good = (ids >= 0) & (at < len(listed))
+    good[good] = listed[at[good]] == wanted[good]
+    kind = orders.kind[lists.board, lists.province]
+    good |= (positions.phase[lists.board] == boards.ADJUSTMENTS) & np.isin(
+        kind, (boards.HOLD, boards.WAIVE)
+    )
+    bad = _without_row(positions, orders, lists)
+    bad[lists.board, lists.province] = ~good
+    if strict and bad.any():
+        n, p = np.argwhere(bad)[0]
+        raise ValueError(
+            f"{boards.phase_name(positions, n)}: {_fault(positions, orders, int(n), int(p))}"
+        )
+    result = orders.copy()
+    for field, blank in zip(result, (0, -1, -1, 0)):
+        field[bad] = blank
+    return result, bad
+
+
+def _fault(b: Boards, orders: Orders, n: int, p: int) -> str:
+    unit = notation.unit_at(b, n, p)
+    if not unit and b.phase[n] != boards.ADJUSTMENTS:
+        return f"an order for {atlas.CODES[p]}, but no unit to order stands there"
+    return (
+        f"illegal order {describe(b, orders, n, p)!r}: it could not succeed whatever the others do"
+    )
+
+
+def describe(b: Boards, orders: Orders, n: int, p: int) -> str:
+    """Text of the order for province p in row n on position n, legal or not."""
+    kind, x, y, via = (int(field[n, p]) for field in orders)
+    unit = notation.unit_at(b, n, p) or f"? {atlas.CODES[p]}"
+    if kind in (boards.BUILD_ARMY, boards.BUILD_FLEET):
+        return f"{'A' if kind == boards.BUILD_ARMY else 'F'} {atlas.CODES[x]} B"
+    if kind in (boards.HOLD, boards.DISBAND, boards.REMOVE):
+        return f"{unit} {'D' if kind != boards.HOLD or b.phase[n] in boards.RETREATS else 'H'}"
+    if kind in (boards.MOVE, boards.RETREAT):
+        return (
+            f"{unit} {'-' if kind == boards.MOVE else 'R'} {atlas.CODES[x]}{' VIA' if via else ''}"
+        )
+    other = (
+        f"A {atlas.CODES[x]}"
+        if kind == boards.CONVOY
+        else (_standing(b, n, x) or f"? {atlas.CODES[x]}")
+    )
+    dest = f" - {atlas.CODES[y]}" if kind != boards.SUPPORT_HOLD else ""
+    return f"{unit} {'C' if kind == boards.CONVOY else 'S'} {other}{dest}"
+
+
+def _standing(b: Boards, n: int, p: int) -> str:
+    return boards.unit_text(int(b.unit[n, p]), int(b.loc[n, p])) if b.unit[n, p] else ""
+
+
+def order_texts(positions: Boards, orders: Orders) -> list[dict[str, list[str]]]:
+    """Per position the texts of all orders by power name, sorted; WAIVE and missing builds are not
+    written.
+    """
+    lists = legal.legal_orders(positions)
+    result = [{} for _ in range(positions.n)]
+    for n, p, power in zip(lists.board.tolist(), lists.province.tolist(), lists.power.tolist()):
+        adjusts = positions.phase[n] == boards.ADJUSTMENTS
+        if not adjusts or orders.kind[n, p] not in (boards.HOLD, boards.WAIVE):
+            result[n].setdefault(atlas.POWERS[power], []).append(describe(positions, orders, n, p))
+    return [{name: sorted(texts) for name, texts in row.items()} for row in result]
+
+
+def normalise_via(positions: Boards, orders: Orders) -> Orders:
+    """For imported records: drop "via convoy" where the provinces touch and no fleet orders that
+    convoy.
+    """
+    result = orders.copy()
+    for n, p in np.argwhere(
+        (orders.via == 1) & (orders.kind == boards.MOVE) & (positions.unit == v.A)
+    ):
+        dest = orders.a[n, p]
+        carried = (
+            (orders.kind[n] == boards.CONVOY)
+            & (orders.a[n] == p)
+            & (orders.b[n] == dest)
+            & (positions.unit[n] == v.F)
+        )
+        if atlas.ARMY[p, dest] and not carried.any():
+            result.via[n, p] = 0
+    return result
+
+
+def read_orders(
+    positions: Boards, i: int, texts: Mapping[str, Sequence[str]], strict: bool = True
+) -> Orders:
+    """One row of orders for position i from texts by power name. Units without an order hold
+    (disband, build nothing).
+
+    ValueError in one line for an unknown province or power, a text that is no order, a unit where
+    none stands, a unit of another power, two orders for one unit; with strict=True also for an
+    order that could not succeed, else that unit holds.
+    """
+    result, seen, b = no_orders(1), {}, positions.take([i])
+    for name in sorted(texts):
+        power, builds = atlas.power(name), 0
+        due = int((boards.centres(b) - boards.units(b))[0, power])
+        for text in texts[name]:
+            order = notation.from_text(text, b)
+            if order == v.WAIVE_ID:
+                continue
+            entry, where = v.EXPANSION[order], f"{name} {boards.phase_name(b)}: {text!r}"
+            p = int(entry[0])
+            if p in seen:
+                raise ValueError(f"{where}: a second order for {atlas.CODES[p]}, after {seen[p]!r}")
+            _check_owner(b, order, power, where)
+            builds += 1
+            if b.phase[0] == boards.ADJUSTMENTS and builds > abs(due):
+                if strict:
+                    raise ValueError(
+                        f"{where}: {abs(due)} builds or removals are due, this is one more"
+                    )
+                continue
+            seen[p] = text
+            for field, value in zip(result, entry[1:]):
+                field[0, p] = value
+    return legalise(b, result, strict)[0]
+
+
+def _check_owner(b: Boards, order: int, power: int, where: str) -> None:
+    """ValueError if the unit that the order is for does not stand there or belongs to another
+    power.
+    """
+    if notation.is_build(order):
+        return
+    p = int(v.EXPANSION[order, 0])
+    retreats = b.phase[0] in boards.RETREATS
+    units, places, powers = (b.d_unit, b.d_loc, b.d_power) if retreats else (b.unit, b.loc, b.power)
+    if (units[0, p], places[0, p]) != tuple(v.VOCABULARY[order, :2]):
+        kind = "dislodged unit" if retreats else "unit"
+        raise ValueError(f"{where}: no {kind} {notation.unit_of(order)} stands there")
+    if powers[0, p] != power:
+        raise ValueError(
+            f"{where}: {notation.unit_of(order)} belongs to {atlas.POWERS[powers[0, p]]}"
+        )
