@@ -6,6 +6,7 @@ execution count, 1 to n in order, no output is an error, and nothing but known l
 """
 
 import ast
+import logging
 import re
 import sys
 import tempfile
@@ -135,9 +136,12 @@ def run(path: Path, parameters: dict, copy: Path, profile: Profile) -> None:
     copy.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile() as log, parallel.variables(environment(profile)):
         try:
-            judge(_call(path, parameters, copy, log))
-        finally:
+            notebook = _call(path, parameters, copy, log)
+        except Failed:
             _pass_on(log)
+            raise
+        _pass_on(log)
+        judge(notebook)
 
 
 def _call(path: Path, parameters: dict, copy: Path, log):
@@ -161,6 +165,10 @@ def _call(path: Path, parameters: dict, copy: Path, log):
     except papermill.PapermillExecutionError as error:
         cause = _last_line(error.ename, error.evalue)
         raise Failed(place.text, cause, "mend this and run the same command to go on") from error
+    except KeyboardInterrupt:
+        # the event loop would report the interrupted cell a second time when it is collected
+        logging.getLogger("asyncio").setLevel(logging.CRITICAL)
+        raise
     except DeadKernelError as error:
         cause = "the kernel died: killed, or out of memory"
         raise Failed(place.text, cause, "free memory and run the same command to go on") from error

@@ -39,7 +39,8 @@ CELLS = {
     "01_first": [
         "from dipllm_lib.run import profiles, seeding, store\nimport pandas as pd",
         "SETTINGS",
-        "draws = [shelf.task(f'draw_{k}', lambda: seeding.child(seed, k).random()) for k in (0, 1)]",
+        "draw = lambda k: shelf.task(f'draw_{k}', lambda: seeding.child(seed, k).random())\n"
+        "draws = [draw(0), draw(1)]",
         "lines = shelf.save_jsonl([{'x': x} for x in draws], '01_draws.jsonl')",
         "shelf.save_table(pd.DataFrame({'sum': [sum(draws)]}), '01_sum')",
         "card = shelf.provenance()",
@@ -53,7 +54,8 @@ CELLS = {
         "shelf.save_table(scores, '02_scores')",
         "with shelf.save_folder('02_model') as folder:\n"
         "    (folder / 'weights.md').write_text(str(x), encoding='utf-8')",
-        "figure, ax = plotting.axes()\nplotting.intervals(scores, 'agent', 'mean', 'low', 'high', ax)",
+        "figure, ax = plotting.axes()\n"
+        "plotting.intervals(scores, 'agent', 'mean', 'low', 'high', ax)",
         "shelf.save_figure(figure, '02_scores')",
         "card = shelf.provenance()",
     ],
