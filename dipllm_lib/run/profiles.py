@@ -63,10 +63,10 @@ class DiplomacySettings(Settings):
     selfplay_stalemate_years: int = setting(3, 3, 3, "years without a change of supply centres that make a draw, 0 = never", "years", B22A)
     selfplay_end_draws: tuple = setting(((1909, .2), (1914, .4)), ((1909, .2), (1914, .4)), ((1909, .2), (1914, .4)), "from spring of this year on, the game ends with this probability each spring", "(year, probability)", B22A)
     # the value net
-    value_hidden: int = setting(32, 128, 256, "width of the two hidden layers", "units", "chosen: evaluation cost inside the search")
-    value_epochs: int = setting(4, 8, 20, "passes over the training positions", "epochs", "chosen: held-out loss is flat after it")
+    value_hidden: int = setting(32, 64, 256, "width of the two hidden layers", "units", "chosen: evaluation cost inside the search")
+    value_epochs: int = setting(4, 3, 3, "passes over the training positions", "epochs", "chosen: held-out loss rises after it, positions of a game are alike")
     value_batch: int = setting(256, 512, 1024, "positions per step", "positions", "chosen: time")
-    value_lr: float = setting(3e-3, 2e-3, 1e-3, "AdamW learning rate", "1/step", "chosen: time")
+    value_lr: float = setting(3e-3, 1e-3, 5e-4, "AdamW learning rate, linear to 0", "1/step", "chosen: held-out loss")
     value_heldout: float = setting(.25, .15, .1, "share of the games kept for the error on unseen games", "share", "chosen: whole games, never positions")
     # search
     search_rule: str = setting("normalised", "normalised", "normalised", "piKL-Hedge with division by lam + kappa, or `literal` as printed", "name", f"{B22B}, Eq. 5; {XU}, Eq. 1")
@@ -145,6 +145,8 @@ class KTOSettings(Settings):
     influence_states: int = setting(16, 128, 512, "states behind the influence graph", "states", "chosen: time")
 # fmt: on
 
+STUDIES = {"dip": DiplomacySettings, "ipd": IPDSettings, "kto": KTOSettings}
+
 
 @dataclass(frozen=True)
 class Profile:
@@ -178,7 +180,6 @@ def load(profile: str, seed: int) -> Profile:
         raise ValueError(f"unknown profile {profile!r}: use one of {', '.join(NAMES)}")
     if seed < 0:
         raise ValueError(f"seed must not be negative, got {seed}")
-    studies = {"dip": DiplomacySettings, "ipd": IPDSettings, "kto": KTOSettings}
     return Profile(
         name=profile,
         seed=seed,
@@ -186,5 +187,18 @@ def load(profile: str, seed: int) -> Profile:
         task_threads=1,
         workers={"smoke": 2, "cpu": 2, "paper": 16}[profile],
         offline=profile != "paper",
-        **{key: cls.of(profile) for key, cls in studies.items()},
+        **{key: cls.of(profile) for key, cls in STUDIES.items()},
     )
+
+
+def sizes() -> pd.DataFrame:
+    """The settings that differ between profiles: study, setting, unit and one column per profile."""
+    rows = []
+    for study, cls in STUDIES.items():
+        for f in fields(cls):
+            values = {name: str(value) for name, value in f.metadata["values"].items()}
+            if len(set(values.values())) > 1:
+                rows.append(
+                    {"study": study, "setting": f.name, "unit": f.metadata["unit"]} | values
+                )
+    return pd.DataFrame(rows)
