@@ -43,13 +43,8 @@ def test_stream_of_another_process_and_hash_seed():
     seen = set()
     for hash_seed in ("0", "1"):
         environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
-        done = subprocess.run(
-            [sys.executable, "-c", code],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        command = [sys.executable, "-c", code]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
         seen.add(done.stdout.strip())
     assert seen == {str(seeding.child(5, "x").random())}
 
