@@ -65,15 +65,14 @@ class Manifest:
                     "volatile": path in volatile,
                     **card,
                 }
-            if content["notebooks"].get(notebook, {}).get("state") == "complete":
-                del content["notebooks"][notebook]
+            _void(content, notebook)
 
     def forget(self, keys: list[str], notebook: str) -> None:
         """Drop entries of files and of their notebook."""
         with self.change() as content:
             for key in keys:
                 content["files"].pop(key, None)
-            content["notebooks"].pop(notebook, None)
+            _void(content, notebook)
 
     def enter(self, notebook: str, entry: dict) -> None:
         """The runner's entry of one notebook."""
@@ -112,3 +111,9 @@ class Manifest:
             if extra:
                 return f"holds files that were not saved with it ({min(extra)})"
         return None
+
+
+def _void(content: dict, notebook: str) -> None:
+    """Drop a complete entry; one that says running or failed stays true."""
+    if content["notebooks"].get(notebook, {}).get("state") == "complete":
+        del content["notebooks"][notebook]

@@ -34,9 +34,7 @@ def to_csv(table: pd.DataFrame, digits: int = DIGITS) -> str:
 
 def from_csv(text: str) -> pd.DataFrame:
     """The table of `to_csv`; an empty field is a missing value, the text `None` is a text."""
-    return pd.read_csv(
-        io.StringIO(text), keep_default_na=False, na_values=[""], float_precision="round_trip"
-    )
+    return pd.read_csv(io.StringIO(text), keep_default_na=False, na_values=[""])
 
 
 def to_tex(table: pd.DataFrame) -> str:
