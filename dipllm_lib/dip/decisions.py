@@ -12,7 +12,6 @@ from .atlas import N_PROVINCES
 
 UNKNOWN, YES, NO, VOID = 0, 1, 2, 3  # VOID: a support that matches no order
 NO_ROUTE, LAND, BY_CONVOY, OPEN = 0, 1, 2, 3  # OPEN: by convoy, by land if the convoy fails
-APART, HEAD_ON, MAYBE = 0, 1, 2  # two units that swap: not head to head, head to head, perhaps
 
 
 class Flags(NamedTuple):
@@ -69,18 +68,14 @@ class Decisions(NamedTuple):
     dislodged: np.ndarray  # YES or NO for every unit of a movement phase
     path: np.ndarray  # YES or NO for a move: whether a convoy (or the land way) was open
     route: np.ndarray  # NO_ROUTE, LAND or BY_CONVOY for a move
-    counts: (
-        np.ndarray
-    )  # int32 (N, 4): cycles resolved, convoys failed by the paradox rule, anomalies, sweeps
+    counts: np.ndarray  # int32 (N, 4): cycles, moves failed as a paradox, anomalies, sweeps
 
 
 def blank(n: int) -> Decisions:
     """Decisions of n rows, nothing decided."""
-    fields = [np.zeros((n, N_PROVINCES), np.int8) for _ in range(5)]
-    return Decisions(*fields, np.zeros((n, 4), np.int32))
+    return Decisions(*np.zeros((5, n, N_PROVINCES), np.int8), np.zeros((n, 4), np.int32))
 
 
 def workspace() -> Work:
     """Room for the lists of one row."""
-    fields = [np.zeros(N_PROVINCES, np.int8) for _ in Work._fields[:-1]]
-    return Work(*fields, np.zeros(N_PROVINCES, np.int64))
+    return Work(*np.zeros((7, N_PROVINCES), np.int8), np.zeros(N_PROVINCES, np.int64))

@@ -14,12 +14,12 @@ destination. So lists come out sorted.
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from . import atlas, boards
 from . import vocabulary as v
 from .boards import Boards
+from .kernels import kernel
 
 
 class Groups(NamedTuple):
@@ -56,6 +56,7 @@ def _groups() -> Groups:
 
 
 GROUPS = _groups()
+ROOM = v.SIZE  # one board cannot have more orders: each id is for one unit
 
 
 class Legal(NamedTuple):
@@ -76,7 +77,7 @@ class Legal(NamedTuple):
         return self.ids[self.offset[entry] : self.offset[entry + 1]]
 
 
-@numba.njit(cache=True)
+@kernel
 def _flood(t, start, fleets):
     """Seas of the mask `fleets` that can be reached through it from the seas of the mask
     `start`.
@@ -93,7 +94,7 @@ def _flood(t, start, fleets):
     return reached
 
 
-@numba.njit(cache=True)
+@kernel
 def _shores(t, seas, source):
     """Coastal provinces other than `source` beside the seas of a mask."""
     shores = np.int64(0)
@@ -103,20 +104,17 @@ def _shores(t, seas, source):
     return shores & ~(np.int64(1) << t.shore_index[source])
 
 
-@numba.njit(cache=True)
-def _minimal_paths(t, source, fleets, carriers):
+@kernel
+def _minimal_paths(t, source, fleets, carriers, stack):
     """For every coastal province (42) the mask of seas on some minimal path of fleets from `source`
-    to it, into `carriers`.
+    to it, into `carriers`. `stack`, int64 (4, 20), holds per depth of the search: seas still to
+    try, the path so far, seas and shores that a longer path may not touch.
     """
+    todo, path, closed, done = stack[0], stack[1], stack[2], stack[3]
     carriers[:] = 0
-    depth = 0
-    n = len(t.seas)
-    # per depth: seas still to try, path so far, seas and shores that a longer path may not touch
-    todo, path = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
-    closed, done = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
-    todo[0] = t.sea_mask[source] & fleets
-    closed[0] = t.sea_mask[source]
+    todo[0], path[0], closed[0] = t.sea_mask[source] & fleets, 0, t.sea_mask[source]
     done[0] = np.int64(1) << t.shore_index[source]
+    depth = 0
     while depth >= 0:
         if todo[depth] == 0:
             depth -= 1
@@ -137,8 +135,8 @@ def _minimal_paths(t, source, fleets, carriers):
         depth += 1
 
 
-@numba.njit(cache=True)
-def _convoys(t, unit, fleets, reach, carriers):
+@kernel
+def _convoys(t, unit, fleets, reach, carriers, stack):
     """Per province with an army on a coast: shores it could reach by convoy, and who could carry it
     there.
     """
@@ -146,10 +144,10 @@ def _convoys(t, unit, fleets, reach, carriers):
         reach[p] = 0
         if unit[p] == 1 and t.shore_index[p] >= 0 and t.sea_mask[p] & fleets:
             reach[p] = _shores(t, _flood(t, t.sea_mask[p], fleets), p)
-            _minimal_paths(t, p, fleets, carriers[p])
+            _minimal_paths(t, p, fleets, carriers[p], stack)
 
 
-@numba.njit(cache=True)
+@kernel
 def _reach_without(t, army, supporter, fleets, reach):
     """Shores that the army in a province could reach by convoy if the unit in `supporter` took no
     part.
@@ -160,7 +158,7 @@ def _reach_without(t, army, supporter, fleets, reach):
     return _shores(t, _flood(t, t.sea_mask[army], fleets & ~(np.int64(1) << sea)), army)
 
 
-@numba.njit(cache=True)
+@kernel
 def _movement(t, g, unit, loc, p, fleets, reach, carriers, ids, at):
     """Append the orders of the unit in p in a movement phase; returns the new length."""
     key = unit[p] * 81 + loc[p]
@@ -189,24 +187,24 @@ def _movement(t, g, unit, loc, p, fleets, reach, carriers, ids, at):
     return at
 
 
-@numba.njit(cache=True)
-def _retreat(t, g, unit, contested, d_unit, d_loc, d_from, p, ids, at):
+@kernel
+def _retreat(t, g, b, i, p, ids, at):
     """Append the orders of the unit dislodged from p; returns the new length."""
-    key = d_unit[p] * 81 + d_loc[p]
+    key = b.d_unit[i, p] * 81 + b.d_loc[i, p]
     for group in range(g.first[key], g.first[key + 1]):
         if g.kind[group] < 5 or g.kind[group] > 6:
             continue
         for row in range(g.row[group], g.row[group + 1]):
             if g.kind[group] == 5:
                 q = t.prov_of[g.dest[row]]
-                if unit[q] or contested[q] or q == d_from[p]:
+                if b.unit[i, q] or b.contested[i, q] or q == b.d_from[i, p]:
                     continue
             ids[at] = row
             at += 1
     return at
 
 
-@numba.njit(cache=True)
+@kernel
 def _build(t, g, p, ids, at):
     """Append the builds possible in home centre p; returns the new length."""
     if t.kind[p] != 2:
@@ -222,7 +220,7 @@ def _build(t, g, p, ids, at):
     return at
 
 
-@numba.njit(cache=True)
+@kernel
 def _remove(g, unit, loc, p, ids, at):
     """Append the removal of the unit in p; returns the new length."""
     key = unit[p] * 81 + loc[p]
@@ -233,7 +231,7 @@ def _remove(g, unit, loc, p, ids, at):
     return at
 
 
-@numba.njit(cache=True)
+@kernel
 def _surplus(power, owner, surplus):
     """Centres minus units of each power."""
     surplus[:] = 0
@@ -244,7 +242,7 @@ def _surplus(power, owner, surplus):
             surplus[power[p]] -= 1
 
 
-@numba.njit(cache=True)
+@kernel
 def _entry(t, b, i, p, surplus):
     """Power that has something to order at province p of board i, or -1."""
     phase = b.phase[i]
@@ -261,63 +259,72 @@ def _entry(t, b, i, p, surplus):
     return np.int8(-1)
 
 
-@numba.njit(cache=True)
-def _kernel(t, g, b):
-    """All boards; returns the fields of `Legal`."""
-    n = len(b.phase)
-    board, province = np.empty(n * 75, np.int32), np.empty(n * 75, np.int8)
-    owner, offset = np.empty(n * 75, np.int8), np.zeros(n * 75 + 1, np.int64)
-    ids = np.empty(4096, np.int32)
-    surplus, reach = np.zeros(7, np.int64), np.zeros(75, np.int64)
-    carriers = np.zeros((75, 42), np.int64)
-    u, at = 0, 0
-    for i in range(n):
-        moves = b.phase[i] == 0 or b.phase[i] == 2
-        _surplus(b.power[i], b.owner[i], surplus)
+@kernel
+def _board(t, g, b, i, work, lists, u, at):
+    """Append the entries of board i to the arrays of `lists`; returns the new counts of entries and
+    of ids.
+    """
+    unit, loc, phase = b.unit[i], b.loc[i], b.phase[i]
+    moves = phase == 0 or phase == 2
+    fleets = np.int64(0)
+    if moves:
+        for s in range(len(t.seas)):
+            if unit[t.seas[s]] == 2:
+                fleets |= np.int64(1) << s
+        _convoys(t, unit, fleets, work.reach, work.carriers, work.stack)
+    _surplus(b.power[i], b.owner[i], work.surplus)
+    for p in range(75):
+        power = _entry(t, b, i, p, work.surplus)
+        if power < 0:
+            continue
         if moves:
-            fleets = np.int64(0)
-            for s in range(len(t.seas)):
-                if b.unit[i, t.seas[s]] == 2:
-                    fleets |= np.int64(1) << s
-            _convoys(t, b.unit[i], fleets, reach, carriers)
-        for p in range(75):
-            power = _entry(t, b, i, p, surplus)
-            if power < 0:
-                continue
-            if at + 2048 > len(ids):
-                ids = np.concatenate((ids, np.empty(len(ids), np.int32)))
-            if moves:
-                at = _movement(t, g, b.unit[i], b.loc[i], p, fleets, reach, carriers, ids, at)
-            elif b.phase[i] < 4:
-                at = _retreat(
-                    t,
-                    g,
-                    b.unit[i],
-                    b.contested[i],
-                    b.d_unit[i],
-                    b.d_loc[i],
-                    b.d_from[i],
-                    p,
-                    ids,
-                    at,
-                )
-            elif b.unit[i, p]:
-                at = _remove(g, b.unit[i], b.loc[i], p, ids, at)
-            else:
-                at = _build(t, g, p, ids, at)
-            board[u], province[u], owner[u], offset[u + 1] = i, p, power, at
-            u += 1
-    return (
-        board[:u].copy(),
-        province[:u].copy(),
-        owner[:u].copy(),
-        offset[: u + 1].copy(),
-        ids[:at].copy(),
-    )
+            at = _movement(t, g, unit, loc, p, fleets, work.reach, work.carriers, lists.ids, at)
+        elif phase < 4:
+            at = _retreat(t, g, b, i, p, lists.ids, at)
+        elif unit[p]:
+            at = _remove(g, unit, loc, p, lists.ids, at)
+        else:
+            at = _build(t, g, p, lists.ids, at)
+        lists.board[u], lists.province[u], lists.power[u] = i, p, power
+        lists.offset[u + 1] = at
+        u += 1
+    return u, at
+
+
+@kernel
+def _fill(t, g, b, first, work, lists, u, at):
+    """Boards from `first` on, until all are done or `lists.ids` is nearly full; returns the next
+    board and the counts of entries and of ids.
+    """
+    for i in range(first, len(b.phase)):
+        if len(lists.ids) - at < ROOM:
+            return i, u, at
+        u, at = _board(t, g, b, i, work, lists, u, at)
+    return len(b.phase), u, at
+
+
+class _Work(NamedTuple):
+    """Room for one board."""
+
+    surplus: np.ndarray  # int64 (7,)
+    reach: np.ndarray  # int64 (75,): shores that an army could reach by convoy
+    carriers: np.ndarray  # int64 (75, 42): seas whose fleets could carry it there
+    stack: np.ndarray  # int64 (4, 20)
 
 
 def legal_orders(positions: Boards) -> Legal:
     """The legal orders of every unit, dislodged unit or free home centre of N positions, sorted by
     id.
     """
-    return Legal(*_kernel(atlas.TABLES, GROUPS, positions))
+    n, p = positions.n, atlas.N_PROVINCES
+    work = _Work(*(np.zeros(shape, np.int64) for shape in (7, p, (p, len(atlas.SHORES)), (4, 20))))
+    ids = np.empty(ROOM + 512 * n, np.int32)
+    board, province, power = (np.empty(n * p, kind) for kind in (np.int32, np.int8, np.int8))
+    lists = Legal(board, province, power, np.zeros(n * p + 1, np.int64), ids)
+    done, u, at = 0, 0, 0
+    while True:
+        done, u, at = _fill(atlas.TABLES, GROUPS, positions, done, work, lists, u, at)
+        if done == n:
+            break
+        lists = lists._replace(ids=np.concatenate([lists.ids, np.empty_like(lists.ids)]))
+    return Legal(*(field[:u] for field in lists[:3]), lists.offset[: u + 1], lists.ids[:at])

@@ -1,41 +1,23 @@
-"""Adjudication of movement phases: decisions with bounds that only tighten, then cycles, then the
-convoy rule of Szykman.
+"""Movement phases: bounds that only tighten, then cycles, then the convoy rule of Szykman.
 
-After chapter 5 of the Diplomacy Adjudicator Test Cases (Kruijswijk). For each unit PATH (can a
-convoy pass), SUPPORT (is it given), MOVE (does it succeed) and DISLODGE are unknown, yes or no, and
-each is made once, from lower and upper bounds of the strengths HOLD, ATTACK, DEFEND and PREVENT. So
-the fixed point does not depend on the order of work:
-
-1. read the orders, find each move's route; 2. list attackers and supporters; 3. sweep until nothing
-changes; 4. if something is unknown, resolve circular movement and go to 3; 5. else every move with
-unknown PATH fails (a paradox), go to 3; 6. apply.
-
-Orders must be legal on their board (`legalise.legalise`). Arrays are per province (75); `Choices`
-of `rules` come as `flags`.
+After chapter 5 of the Diplomacy Adjudicator Test Cases (Kruijswijk). PATH (a convoy can pass),
+SUPPORT (is given), MOVE (succeeds), DISLODGE start unknown and are decided once, from bounds of the
+strengths HOLD, ATTACK, DEFEND, PREVENT: (1) routes, (2) attackers and supporters, (3) sweep until
+nothing changes, (4) resolve circular movement, (5) else fail every move with unknown PATH.
+Orders must be legal (`legalise`). Arrays are per province (75); `flags`: `rules.Choices`.
 """
 
-import numba
 import numpy as np
 
 from .boards import CONVOY, MOVE, SUPPORT_HOLD, SUPPORT_MOVE
-from .decisions import (
-    APART,
-    BY_CONVOY,
-    HEAD_ON,
-    LAND,
-    MAYBE,
-    NO,
-    NO_ROUTE,
-    OPEN,
-    UNKNOWN,
-    VOID,
-    YES,
-    Made,
-    Row,
-)  # fmt: skip
+from .decisions import BY_CONVOY, LAND, NO, NO_ROUTE, OPEN, UNKNOWN, VOID, YES, Made, Row
+from .kernels import kernel
+
+# two units that swap: not head to head, head to head, perhaps (a route is OPEN)
+APART, HEAD_ON, MAYBE = range(3)
 
 
-@numba.njit(cache=True)
+@kernel
 def _chain(t, start, end, fleets):
     """Whether fleets in the seas of a mask join two coastal provinces."""
     reached = t.sea_mask[start] & fleets
@@ -52,7 +34,7 @@ def _chain(t, start, end, fleets):
     return False
 
 
-@numba.njit(cache=True)
+@kernel
 def _read(t, r, w, m):
     """Occupied provinces, destinations and convoying fleets; clears all lists. Returns the number
     of units.
@@ -76,7 +58,7 @@ def _read(t, r, w, m):
     return n
 
 
-@numba.njit(cache=True)
+@kernel
 def _shows_intent(t, r, p, carriers):
     """Whether a fleet of the army's own power convoys it."""
     for s in range(len(t.seas)):
@@ -85,7 +67,7 @@ def _shows_intent(t, r, p, carriers):
     return False
 
 
-@numba.njit(cache=True)
+@kernel
 def _route(t, r, w, flags, p):
     """How the unit in p moves: NO_ROUTE, LAND, BY_CONVOY or OPEN."""
     d = w.to[p]
@@ -103,7 +85,7 @@ def _route(t, r, w, flags, p):
     return OPEN if chain else LAND
 
 
-@numba.njit(cache=True)
+@kernel
 def _matches(t, r, w, m, flags, s):
     """Whether the support of the unit in s matches an order; `a` is the province of the supported
     unit.
@@ -118,7 +100,7 @@ def _matches(t, r, w, m, flags, s):
     return flags.ignore_coast or r.b[s] == r.a[q] or r.b[s] == w.to[q]
 
 
-@numba.njit(cache=True)
+@kernel
 def _lists(t, r, w, m, flags, n):
     """Routes, attackers, supporters, and the decisions that are clear from the start."""
     for k in range(n):
@@ -143,7 +125,7 @@ def _lists(t, r, w, m, flags, n):
                 m.support[s] = VOID
 
 
-@numba.njit(cache=True)
+@kernel
 def _head_on(r, w, m, u):
     """Whether u and the unit in its destination are head to head: APART, HEAD_ON or MAYBE (a route
     is OPEN).
@@ -157,7 +139,7 @@ def _head_on(r, w, m, u):
     return HEAD_ON if x == LAND and y == LAND else MAYBE
 
 
-@numba.njit(cache=True)
+@kernel
 def _strength(r, w, m, u, without):
     """Bounds of 1 + the supports of the unit in u, leaving out those of power `without` (-1:
     none).
@@ -172,7 +154,7 @@ def _strength(r, w, m, u, without):
     return low, high
 
 
-@numba.njit(cache=True)
+@kernel
 def _hold(r, w, m, d):
     """HOLD(d): bounds of the strength that an attacker of d must beat if there is no
     head-to-head.
@@ -184,7 +166,7 @@ def _hold(r, w, m, d):
     return int(m.move[d] == NO), int(m.move[d] != YES)
 
 
-@numba.njit(cache=True)
+@kernel
 def _oppose(r, w, m, u, meeting):
     """HOLD of the destination, or DEFEND of the opponent in a head-to-head; the looser bounds if it
     is MAYBE one.
@@ -199,7 +181,7 @@ def _oppose(r, w, m, u, meeting):
     return low, high
 
 
-@numba.njit(cache=True)
+@kernel
 def _attack(r, w, m, u, meeting):
     """ATTACK(u): 1 + supports; none of the occupant's power count unless it leaves, and no power
     attacks itself.
@@ -221,7 +203,7 @@ def _attack(r, w, m, u, meeting):
     return (low if m.path[u] == YES else 0), high
 
 
-@numba.njit(cache=True)
+@kernel
 def _prevent(r, w, m, u):
     """PREVENT(u): bounds of the strength with which u keeps others out of its destination."""
     if m.path[u] == NO:
@@ -236,7 +218,7 @@ def _prevent(r, w, m, u):
     return low, high
 
 
-@numba.njit(cache=True)
+@kernel
 def _decide_path(t, w, m, u):
     """Whether a chain of fleets surely holds, or surely breaks."""
     sure, possible = np.int64(0), np.int64(0)
@@ -254,7 +236,7 @@ def _decide_path(t, w, m, u):
             m.path[u] = NO
 
 
-@numba.njit(cache=True)
+@kernel
 def _decide_support(r, w, m, s):
     """Cut by a dislodgement, or by an attack of another power that does not come from the province
     it acts on.
@@ -275,7 +257,7 @@ def _decide_support(r, w, m, s):
         m.support[s] = YES
 
 
-@numba.njit(cache=True)
+@kernel
 def _decide_move(r, w, m, u):
     """ATTACK against the opposition in the destination and every rival's PREVENT."""
     meeting = _head_on(r, w, m, u)
@@ -293,7 +275,7 @@ def _decide_move(r, w, m, u):
         m.move[u] = NO
 
 
-@numba.njit(cache=True)
+@kernel
 def _decide_dislodge(w, m, p):
     """A unit is dislodged if another moves in and it does not move away."""
     if w.to[p] >= 0 and m.move[p] == YES:
@@ -312,32 +294,40 @@ def _decide_dislodge(w, m, p):
         m.dislodge[p] = NO
 
 
-@numba.njit(cache=True)
+@kernel
+def _unknown(w, m, p):
+    """How many decisions about the unit in p are open."""
+    count = int(m.dislodge[p] == UNKNOWN)
+    if w.to[p] >= 0:
+        count += int(m.path[p] == UNKNOWN) + int(m.move[p] == UNKNOWN)
+    if w.target[p] >= 0:
+        count += int(m.support[p] == UNKNOWN)
+    return count
+
+
+@kernel
 def _sweep(t, r, w, m, n):
-    """Try every undecided decision once. Returns how many are still unknown, and how many were
-    made.
-    """
+    """Try every open decision once. Returns how many are still open, and how many were made."""
     unknown, made = 0, 0
     for k in range(n):
         p = w.units[k]
-        moves = w.to[p] >= 0
-        supports = w.target[p] >= 0
-        if moves and m.path[p] == UNKNOWN:
+        before = _unknown(w, m, p)
+        if before == 0:
+            continue
+        if w.to[p] >= 0 and m.path[p] == UNKNOWN:
             _decide_path(t, w, m, p)
-            made, unknown = made + (m.path[p] != UNKNOWN), unknown + (m.path[p] == UNKNOWN)
-        if supports and m.support[p] == UNKNOWN:
+        if w.target[p] >= 0 and m.support[p] == UNKNOWN:
             _decide_support(r, w, m, p)
-            made, unknown = made + (m.support[p] != UNKNOWN), unknown + (m.support[p] == UNKNOWN)
-        if moves and m.move[p] == UNKNOWN:
+        if w.to[p] >= 0 and m.move[p] == UNKNOWN:
             _decide_move(r, w, m, p)
-            made, unknown = made + (m.move[p] != UNKNOWN), unknown + (m.move[p] == UNKNOWN)
         if m.dislodge[p] == UNKNOWN:
             _decide_dislodge(w, m, p)
-            made, unknown = made + (m.dislodge[p] != UNKNOWN), unknown + (m.dislodge[p] == UNKNOWN)
+        after = _unknown(w, m, p)
+        unknown, made = unknown + after, made + before - after
     return unknown, made
 
 
-@numba.njit(cache=True)
+@kernel
 def _beats_rivals(r, w, m, u):
     """Whether u enters its destination for sure once the unit there has left."""
     low, _ = _strength(r, w, m, u, -1)
@@ -349,7 +339,7 @@ def _beats_rivals(r, w, m, u):
     return True
 
 
-@numba.njit(cache=True)
+@kernel
 def _cycle_from(r, w, m, start):
     """Resolve the circular movement through `start`, if there is one: all of it succeeds."""
     u, length = start, 0
@@ -368,7 +358,7 @@ def _cycle_from(r, w, m, start):
     return True
 
 
-@numba.njit(cache=True)
+@kernel
 def _settle(t, r, w, m, n, counts):
     """Steps 3 to 5. `counts`: cycles resolved, convoys failed by the paradox rule, anomalies,
     sweeps.
@@ -378,45 +368,32 @@ def _settle(t, r, w, m, n, counts):
         counts[3] += 1
         if unknown == 0:
             return
-        if made:
-            continue
-        progress = False
-        for k in range(n):
-            if _cycle_from(r, w, m, w.units[k]):
-                counts[0] += 1
-                progress = True
-        if progress:
-            continue
-        for k in range(n):
-            p = w.units[k]
-            if w.to[p] >= 0 and m.path[p] == UNKNOWN:
-                m.path[p] = m.move[p] = NO
-                counts[1] += 1
-                progress = True
-        if progress:
-            continue
-        counts[2] += 1
-        for k in range(n):
-            if w.to[w.units[k]] >= 0 and m.move[w.units[k]] == UNKNOWN:
-                m.move[w.units[k]] = NO
+        if made == 0:
+            for k in range(n):
+                made += _cycle_from(r, w, m, w.units[k])
+            counts[0] += made
+        if made == 0:
+            for k in range(n):
+                p = w.units[k]
+                if w.to[p] >= 0 and m.path[p] == UNKNOWN:
+                    m.path[p] = m.move[p] = NO
+                    made += 1
+            counts[1] += made
+        if made == 0:
+            counts[2] += 1
+            for k in range(n):
+                if w.to[w.units[k]] >= 0 and m.move[w.units[k]] == UNKNOWN:
+                    m.move[w.units[k]] = NO
 
 
-@numba.njit(cache=True)
-def decide(t, boards, orders, board_of, rows, flags, w, made):
-    """Fill the rows `rows` of the Decisions `made`; order row n belongs to board board_of[n]."""
-    for k in range(len(rows)):
-        n = rows[k]
+@kernel
+def decide(t, b, o, board_of, rows, flags, w, made):
+    """Fill the rows `rows` of the Decisions `made`; row n of orders o is for board board_of[n]."""
+    for n in rows:
         i = board_of[n]
-        r = Row(
-            boards.unit[i],
-            boards.power[i],
-            boards.loc[i],
-            orders.kind[n],
-            orders.a[n],
-            orders.b[n],
-            orders.via[n],
-        )
-        m = Made(made.moved[n], made.support_ok[n], made.dislodged[n], made.path[n], made.route[n])
+        r = Row(b.unit[i], b.power[i], b.loc[i], o.kind[n], o.a[n], o.b[n], o.via[n])
+        support, dislodged = made.support_ok[n], made.dislodged[n]
+        m = Made(made.moved[n], support, dislodged, made.path[n], made.route[n])
         units = _read(t, r, w, m)
         _lists(t, r, w, m, flags, units)
         _settle(t, r, w, m, units, made.counts[n])

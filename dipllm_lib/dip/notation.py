@@ -103,9 +103,7 @@ def _take_unit(words, text, position, i, own=False) -> tuple[int, int, list[str]
         if unit in (0, units[i, province]) and units[i, province] and place == province:
             unit, place = int(units[i, province]), int(places[i, province])
     if not unit:
-        raise ValueError(
-            f"incomplete order {text!r}: which unit is in {atlas.CODES[place]}? Write A or F before it"
-        )
+        raise ValueError(f"incomplete order {text!r}: write A or F before {atlas.CODES[place]}")
     if unit == A:
         place = province
     return unit, place, words

@@ -11,12 +11,12 @@ order.
 from dataclasses import dataclass
 from typing import Mapping, NamedTuple, Sequence
 
-import numba
 import numpy as np
 
 from . import atlas, boards, legal
 from . import vocabulary as v
 from .boards import Boards, Orders, no_orders, phase_name
+from .kernels import kernel
 from .legal import legal_orders
 from .notation import from_text, to_text, unit_of
 from .vocabulary import VOCABULARY, WAIVE_ID
@@ -210,7 +210,7 @@ def joint_table(candidates: Sequence[Sequence[Joint]]) -> np.ndarray:
     return table
 
 
-@numba.njit(cache=True)
+@kernel
 def _expand_picks(expansion, table, picks, kind, a, b, via):
     for n in range(len(picks)):
         for power in range(picks.shape[1]):

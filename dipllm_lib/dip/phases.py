@@ -7,16 +7,14 @@ without an option is removed at once; a phase in which nobody has anything to de
 Centres change hands after the fall only. All kernels write rows of `out` (Boards).
 """
 
-import numba
-import numpy as np
-
 from .boards import BUILD_ARMY, BUILD_FLEET, DISBAND, MOVE, REMOVE, RETREAT
 from .decisions import LAND, NO, NO_ROUTE, YES
+from .kernels import kernel
 
 HOME, OWNED, HOME_ANY = 0, 1, 2  # rules of civil disorder
 
 
-@numba.njit(cache=True)
+@kernel
 def _clear_retreats(out, n):
     for p in range(75):
         out.d_unit[n, p] = 0
@@ -24,12 +22,12 @@ def _clear_retreats(out, n):
         out.contested[n, p] = False
 
 
-@numba.njit(cache=True)
+@kernel
 def _put(out, n, p, unit, power, loc):
     out.unit[n, p], out.power[n, p], out.loc[n, p] = unit, power, loc
 
 
-@numba.njit(cache=True)
+@kernel
 def _copy(b, i, out, n):
     """Units, owners and time of board i into row n, without its retreats."""
     for p in range(75):
@@ -39,7 +37,7 @@ def _copy(b, i, out, n):
     _clear_retreats(out, n)
 
 
-@numba.njit(cache=True)
+@kernel
 def _capture(t, out, n):
     """Every centre with a unit on it goes to the unit's power."""
     for p in range(75):
@@ -47,7 +45,7 @@ def _capture(t, out, n):
             out.owner[n, p] = out.power[n, p]
 
 
-@numba.njit(cache=True)
+@kernel
 def _surplus(power, owner, surplus):
     """Centres minus units of each power."""
     surplus[:] = 0
@@ -58,7 +56,7 @@ def _surplus(power, owner, surplus):
             surplus[power[p]] -= 1
 
 
-@numba.njit(cache=True)
+@kernel
 def _adjusts(t, out, n, surplus):
     """Whether some power must remove or can build."""
     _surplus(out.power[n], out.owner[n], surplus)
@@ -72,7 +70,7 @@ def _adjusts(t, out, n, surplus):
     return False
 
 
-@numba.njit(cache=True)
+@kernel
 def _advance(t, out, n, surplus):
     """From a finished retreat phase to the next phase in which something is decided."""
     _clear_retreats(out, n)
@@ -87,7 +85,7 @@ def _advance(t, out, n, surplus):
         out.year[n] += 1
 
 
-@numba.njit(cache=True)
+@kernel
 def _may_retreat(t, b, i, p, place):
     """Whether the unit dislodged from p of board i may retreat to a location, legal for its type or
     not.
@@ -97,7 +95,7 @@ def _may_retreat(t, b, i, p, place):
     return near and not b.unit[i, q] and not b.contested[i, q] and q != b.d_from[i, p]
 
 
-@numba.njit(cache=True)
+@kernel
 def _has_option(t, b, i, p):
     for place in range(81):
         if _may_retreat(t, b, i, p, place):
@@ -105,7 +103,7 @@ def _has_option(t, b, i, p):
     return False
 
 
-@numba.njit(cache=True)
+@kernel
 def _lost_head_on(t, b, i, orders, made, n, u, d):
     """Whether the move of u to d lost a head-to-head against a unit that came from d."""
     if not b.unit[i, d] or orders.kind[n, d] != MOVE or made.moved[n, d] != YES:
@@ -113,7 +111,7 @@ def _lost_head_on(t, b, i, orders, made, n, u, d):
     return t.prov_of[orders.a[n, d]] == u and made.route[n, u] == LAND and made.route[n, d] == LAND
 
 
-@numba.njit(cache=True)
+@kernel
 def _leave(t, b, i, orders, made, n, out, entered):
     """Units that move arrive, failed moves contest; `entered`: for each province the province its
     new unit left, or -1.
@@ -131,7 +129,7 @@ def _leave(t, b, i, orders, made, n, out, entered):
                 out.contested[n, d] = True
 
 
-@numba.njit(cache=True)
+@kernel
 def _stay(b, i, orders, made, n, out, entered):
     """Units that do not move stay or are dislodged."""
     for p in range(75):
@@ -149,10 +147,10 @@ def _stay(b, i, orders, made, n, out, entered):
         out.d_from[n, p] = u if made.route[n, u] == LAND else -1
 
 
-@numba.njit(cache=True)
-def after_moves(t, b, orders, board_of, rows, made, out):
-    """Apply the decisions of movement phases."""
-    entered, surplus = np.empty(75, np.int64), np.zeros(7, np.int64)
+@kernel
+def after_moves(t, b, orders, board_of, rows, made, out, scratch):
+    """Apply the decisions of movement phases. `scratch`: int64 (2, 75)."""
+    entered, surplus = scratch[0], scratch[1, :7]
     for k in range(len(rows)):
         n = rows[k]
         i = board_of[n]
@@ -175,12 +173,12 @@ def after_moves(t, b, orders, board_of, rows, made, out):
             _advance(t, out, n, surplus)
 
 
-@numba.njit(cache=True)
-def after_retreats(t, b, orders, board_of, rows, made, out):
+@kernel
+def after_retreats(t, b, orders, board_of, rows, made, out, scratch):
     """Retreat phases: one legal retreat into a province succeeds, two or more are all removed, no
     order disbands.
     """
-    arrivals, surplus = np.empty(75, np.int64), np.zeros(7, np.int64)
+    arrivals, surplus = scratch[0], scratch[1, :7]
     for k in range(len(rows)):
         n = rows[k]
         i = board_of[n]
@@ -203,7 +201,7 @@ def after_retreats(t, b, orders, board_of, rows, made, out):
         _advance(t, out, n, surplus)
 
 
-@numba.njit(cache=True)
+@kernel
 def _owned_distance(t, owner, p, power):
     """Steps from p to the nearest centre that a power owns."""
     best = 99
@@ -213,7 +211,7 @@ def _owned_distance(t, owner, p, power):
     return best
 
 
-@numba.njit(cache=True)
+@kernel
 def _disorder(t, out, n, p, rule):
     """Removal rank of the unit in p, the largest is removed first: distance, fleets before armies,
     then the alphabet.
@@ -230,7 +228,7 @@ def _disorder(t, out, n, p, rule):
     return (distance * 2 + fleet) * 128 - t.code_rank[place]
 
 
-@numba.njit(cache=True)
+@kernel
 def _remove_worst(t, out, n, power, rule):
     """Civil disorder: remove one unit of a power."""
     worst, rank = -1, -1000
@@ -242,7 +240,7 @@ def _remove_worst(t, out, n, power, rule):
     _put(out, n, worst, 0, -1, -1)
 
 
-@numba.njit(cache=True)
+@kernel
 def _build(t, out, n, orders, p, surplus):
     """Carry out the build ordered in p if it is legal; a surplus one is ignored."""
     owner, kind, place = out.owner[n, p], orders.kind[n, p], orders.a[n, p]
@@ -259,12 +257,12 @@ def _build(t, out, n, orders, p, surplus):
     return True
 
 
-@numba.njit(cache=True)
-def after_adjustments(t, b, orders, board_of, rows, rule, out):
+@kernel
+def after_adjustments(t, b, orders, board_of, rows, rule, out, scratch):
     """Adjustment phases: builds and removals in order of province, then civil disorder; the new
     year begins.
     """
-    surplus = np.zeros(7, np.int64)
+    surplus = scratch[1, :7]
     for k in range(len(rows)):
         n = rows[k]
         i = board_of[n]

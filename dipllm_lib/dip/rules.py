@@ -63,18 +63,34 @@ class Choices:
 
 
 PACKAGE = Choices()
+KIND_OF_PHASE = np.array([0, 1, 0, 1, 2], np.int8)  # moves, retreats, adjustments
 DATC3 = Choices(via_without_chain="fail", disrupted_fallback="fail", civil_disorder="owned")
 
 
-def _contiguous(struct, dtypes):
-    """The same NamedTuple with the dtypes and C order that the compiled code was made for."""
-    return type(struct)(
-        *(np.ascontiguousarray(field, dtype) for field, dtype in zip(struct, dtypes))
+BOARD_TYPES = tuple(np.dtype(t) for t in [np.int8] * 8 + [np.bool_, np.int16, np.int8])
+ORDER_TYPES = (np.dtype(np.int8),) * 4
+
+
+def _plain(struct, dtypes):
+    """The same NamedTuple with the one layout that the compiled code is made for."""
+    ready = all(x.flags.carray and x.dtype == t for x, t in zip(struct, dtypes))
+    return (
+        struct if ready else type(struct)(*(np.require(x, t, "CW") for x, t in zip(struct, dtypes)))
     )
 
 
-BOARD_TYPES = [np.int8] * 8 + [np.bool_, np.int16, np.int8]
-ORDER_TYPES = [np.int8] * 4
+def _row_boards(positions: Boards, count: int, board_of) -> np.ndarray:
+    """`board_of` as int32 (N,), checked."""
+    if board_of is None:
+        if positions.n not in (1, count):
+            raise ValueError(f"{count} rows of orders for {positions.n} positions: give board_of")
+        return np.zeros(count, np.int32) if positions.n == 1 else np.arange(count, dtype=np.int32)
+    board_of = np.require(board_of, np.int32, "CW")
+    fits = board_of.shape == (count,)
+    if not fits or (count and not 0 <= board_of.min() <= board_of.max() < positions.n):
+        last = positions.n - 1
+        raise ValueError(f"board_of must give a position 0 to {last} for each of {count} rows")
+    return board_of
 
 
 def resolve(
@@ -88,44 +104,28 @@ def resolve(
     decisions. ValueError if shapes do not fit or a game is over.
     """
     count = orders.n
-    if board_of is None:
-        if positions.n not in (1, count):
-            raise ValueError(f"{count} rows of orders for {positions.n} positions: give board_of")
-        board_of = np.zeros(count, np.int32) if positions.n == 1 else np.arange(count)
-    board_of = np.ascontiguousarray(board_of, np.int32)
-    if len(board_of) != count or (
-        count and not 0 <= board_of.min() <= board_of.max() < positions.n
-    ):
-        raise ValueError(
-            f"board_of must give a position 0 to {positions.n - 1} for each of {count} rows"
-        )
-    positions, orders = _contiguous(positions, BOARD_TYPES), _contiguous(orders, ORDER_TYPES)
+    board_of = _row_boards(positions, count, board_of)
+    positions, orders = _plain(positions, BOARD_TYPES), _plain(orders, ORDER_TYPES)
     phase = positions.phase[board_of]
     if (phase == boards.OVER).any():
-        raise ValueError(
-            f"row {int(np.argmax(phase == boards.OVER))}: the game is over, nothing to resolve"
-        )
-    out, made = boards.empty(count), decisions.blank(count)
-    moves, retreats, adjustments = (
-        np.flatnonzero(mask).astype(np.int32)
-        for mask in (phase % 2 == 0, phase % 2 == 1, phase == 4)
+        row = int(np.argmax(phase == boards.OVER))
+        raise ValueError(f"row {row}: the game is over, nothing is left to resolve")
+    made, out = (
+        decisions.blank(count),
+        Boards(*(np.empty((count, *x.shape[1:]), x.dtype) for x in positions)),
     )
-    moves = moves[phase[moves] != boards.ADJUSTMENTS]
-    if len(moves):
-        movement.decide(
-            atlas.TABLES,
-            positions,
-            orders,
-            board_of,
-            moves,
-            choices.flags(),
-            decisions.workspace(),
-            made,
-        )
-        phases.after_moves(atlas.TABLES, positions, orders, board_of, moves, made, out)
-    if len(retreats):
-        phases.after_retreats(atlas.TABLES, positions, orders, board_of, retreats, made, out)
-    if len(adjustments):
+    scratch = np.empty((2, atlas.N_PROVINCES), np.int64)
+    given = (atlas.TABLES, positions, orders, board_of)
+    kind = KIND_OF_PHASE[phase]
+    if (kind == 0).any():
+        rows = np.flatnonzero(kind == 0).astype(np.int32)
+        movement.decide(*given, rows, choices.flags(), decisions.workspace(), made)
+        phases.after_moves(*given, rows, made, out, scratch)
+    if (kind == 1).any():
+        rows = np.flatnonzero(kind == 1).astype(np.int32)
+        phases.after_retreats(*given, rows, made, out, scratch)
+    if (kind == 2).any():
+        rows = np.flatnonzero(kind == 2).astype(np.int32)
         rule = OPTIONS["civil_disorder"].index(choices.civil_disorder)
-        phases.after_adjustments(atlas.TABLES, positions, orders, board_of, adjustments, rule, out)
+        phases.after_adjustments(*given, rows, rule, out, scratch)
     return out, made

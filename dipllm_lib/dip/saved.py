@@ -97,7 +97,7 @@ def _plain(phase: dict, before: tuple[Boards, dict] | None) -> Boards:
     found = states.to_state(after)["retreats"]
     if sorted((name, unit) for name, listed in found.items() for unit in listed) != units:
         raise ValueError(
-            f"impossible saved game: dislodged units of {phase['name']} do not follow from the orders"
+            f"impossible saved game: {phase['name']} does not follow from the orders before"
         )
     return b._replace(**{
         name: getattr(after, name) for name in ("d_unit", "d_power", "d_loc", "d_from", "contested")
