@@ -251,13 +251,12 @@ def movement(turn: Turn, found: places.Values, stream: np.ndarray) -> Joint:
     return tuple(ids.tolist())
 
 
-def _ranked(ids: np.ndarray, value: np.ndarray, keep_equal: bool = False):
-    """(ids, values) best first, equal values by place; only the first of equals unless asked."""
+def _ranked(ids: np.ndarray, value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(ids, values) best first; of equal values only the first is kept."""
     order = np.argsort(-value, kind="stable")
     ids, value = ids[order], value[order]
-    if keep_equal:
-        return ids, value
-    first = np.r_[True, value[1:] != value[:-1]]
+    first = np.ones(len(value), bool)
+    first[1:] = value[1:] != value[:-1]
     return ids[first], value[first]
 
 

@@ -27,6 +27,7 @@ import numpy as np
 from numba import njit
 
 from dipllm_lib.dip import atlas, boards, dumbbot, places, vocabulary
+from dipllm_lib.dip.hedge import log_sum_exp
 from dipllm_lib.dip.orders import Joint, Turn
 
 HOLDS, MOVES, HELPS_UNIT, HELPS_MOVE = range(4)
@@ -281,11 +282,12 @@ class SmallTurn:
             self.province = vocabulary.EXPANSION[pool, 0].tolist()
             goals = self.worth[dumbbot.order_places(pool, vocabulary.LOC)]
             score = goals.astype(np.float64) * (1 if turn.adjusts > 0 else -1)
-            self.weight = self._softness(score).tolist()
+            self.log_weight = self._softness(score).tolist()
 
     def _softness(self, score: np.ndarray) -> np.ndarray:
+        """Log weights of scores, the best 0."""
         best = score.max()
-        return np.exp((score - best) / (self.temperature * max(abs(best), 1.0)))
+        return (score - best) / (self.temperature * max(abs(best), 1.0))
 
     def conditional(self, prefix: Joint) -> tuple[np.ndarray, np.ndarray]:
         """(legal ids, probabilities) of the slot after `prefix`."""
@@ -305,7 +307,7 @@ class SmallTurn:
             return (~goes).astype(np.float64)
         share = np.zeros(len(ids))
         score = self.worth[dumbbot.order_places(ids[free], V_DEST)].astype(np.float64)
-        share[free] = self._softness(score)
+        share[free] = np.exp(self._softness(score))
         return share
 
     def _sets(self, prefix: Joint, ids: np.ndarray) -> np.ndarray:
@@ -314,31 +316,34 @@ class SmallTurn:
         used = frozenset(vocabulary.EXPANSION[built, 0].tolist())
         start = self.pool.index(built[-1]) + 1 if built else 0
         members = self.turn.slots - len(prefix)
-        while members > 0 and self._total(start, used, members) == 0.0:
+        while members > 0 and self._total(start, used, members) == -np.inf:
             members -= 1
         if members == 0 or len(built) < len(prefix):
             return (ids == vocabulary.WAIVE_ID).astype(np.float64)
-        return np.array([self._share(int(order), start, used, members) for order in ids])
+        logs = np.full(len(ids), -np.inf)
+        for i, order in enumerate(ids.tolist()):
+            if order != vocabulary.WAIVE_ID:
+                logs[i] = self._with(self.pool.index(order), used, members)
+        return np.exp(logs - logs.max())
 
-    def _share(self, order: int, start: int, used: frozenset, members: int) -> float:
-        if order == vocabulary.WAIVE_ID:
-            return 0.0
-        k = self.pool.index(order)
+    def _with(self, k: int, used: frozenset, members: int) -> float:
+        """Log weight of all ways to go on with order k and `members` - 1 later ones."""
         rest = self._total(k + 1, used | {self.province[k]}, members - 1)
-        return self.weight[k] * rest
+        return self.log_weight[k] + rest
 
     def _total(self, start: int, used: frozenset, members: int) -> float:
-        """Σ over sets of `members` orders from `start` on, in free provinces, of Π weights."""
+        """log Σ over sets of `members` orders from `start` on, in free provinces, of Π weights.
+
+        -inf where there is no such set.
+        """
         if members == 0:
-            return 1.0
+            return 0.0
         ahead = frozenset(self.province[start:]) & used
         key = (start, ahead, members)
         if key not in self.sums:
-            self.sums[key] = sum(
-                self.weight[k] * self._total(k + 1, used | {self.province[k]}, members - 1)
-                for k in range(start, len(self.pool))
-                if self.province[k] not in used
-            )
+            free = [k for k in range(start, len(self.pool)) if self.province[k] not in used]
+            logs = [self._with(k, used, members) for k in free]
+            self.sums[key] = log_sum_exp(np.array(logs)) if logs else -np.inf
         return self.sums[key]
 
     def draw(self, uniforms: np.ndarray) -> Joint:
