@@ -66,8 +66,17 @@ def seats(games: int) -> list[int]:
 
 def play(one, six, games: int, end: game.EndRules, seed: int) -> list:
     """The games of a pairing, in order of the game index, in lockstep."""
-    seatings = [[one if power == seat else six for power in range(7)] for seat in seats(games)]
-    return game.play(seatings, seed, [("arena", g) for g in range(games)], end)
+    return _play(one, six, range(len(seats(games))), end, seed)
+
+
+def play_one(one, six, number: int, end: game.EndRules, seed: int):
+    """Game `number` of the pairing alone: the same game as in `play`, a task for one process."""
+    return _play(one, six, [number], end, seed)[0]
+
+
+def _play(one, six, numbers: Sequence[int], end: game.EndRules, seed: int) -> list:
+    seatings = [[one if power == g % 7 else six for power in range(7)] for g in numbers]
+    return game.play(seatings, seed, [("arena", g) for g in numbers], end)
 
 
 def one_vs_six(one, six, games: int, end: game.EndRules, seed: int) -> pd.DataFrame:

@@ -91,6 +91,12 @@ def test_rotation_and_table():
     assert swapped["one"].eq("Hold").all() and swapped["sos"].mean() < arena.PAR
 
 
+def test_one_game_alone_is_the_same_game():
+    together = arena.play(ANCHOR, policies.DumbBot(), 7, END, 1)
+    alone = arena.play_one(ANCHOR, policies.DumbBot(), 5, END, 1)
+    assert alone.to_saved() == together[5].to_saved()
+
+
 def test_seats_hold_the_right_agents():
     played = arena.play(ANCHOR, policies.Hold(), 7, END, 0)
     for seat, record in enumerate(played):
