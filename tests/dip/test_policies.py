@@ -198,6 +198,44 @@ def test_builds_weigh_sets_not_sequences():
         assert p == pytest.approx(np.prod(weight[list(s)]) / total, rel=1e-12)
 
 
+def test_sharp_removals_stay_exact():
+    """Weights that differ by more than a double holds: three removals, probabilities add to 1."""
+    sharp = policies.SoftDumbBot(1e-5, 0.0)
+    board = position(
+        [("ITALY", t) for t in ("A ROM", "A TUS", "F TYS", "F ION", "A MUN")],
+        [("ITALY", "ROM"), ("ITALY", "NAP")],
+        boards.ADJUSTMENTS,
+    )
+    turn = turn_of(board, "ITALY")
+    assert turn.slots == 3
+    with np.errstate(divide="ignore"):
+        p = np.exp(sharp.log_prob(turn, enumerate_joints(turn)))
+    assert p.sum() == pytest.approx(1) and p.max() > 0.99
+    lowest = np.argsort(
+        places.values(board, 0, turn.power).value[dumbbot.order_places(turn.lists[0], 1)]
+    )
+    best = enumerate_joints(turn)[int(p.argmax())]
+    assert set(best) == set(turn.lists[0][lowest[:3]].tolist())
+
+
+def test_two_units_with_one_way_out():
+    """One retreats to Picardy, the other disbands, whoever comes first."""
+    board = position(
+        [("GERMANY", f"A {c}") for c in ("PAR", "BEL", "BUR", "BRE", "GAS", "HOL", "RUH")],
+        [("FRANCE", "PAR"), ("GERMANY", "BEL")],
+        boards.FALL_RETREATS,
+        [("FRANCE", "A PAR"), ("FRANCE", "A BEL")],
+    )
+    turn = turn_of(board, "FRANCE")
+    assert [len(ids) for ids in turn.lists] == [2, 2]
+    joints = {dumb(board, "FRANCE", seed)[0].split()[-1] for seed in range(30)}
+    assert joints == {"D", "PIC"}
+    both = {tuple(dumb(board, "FRANCE", seed)) for seed in range(30)}
+    assert both == {("A BEL D", "A PAR R PIC"), ("A BEL R PIC", "A PAR D")}
+    clash = tuple(int(policies.of_kind(ids, boards.RETREAT)[0]) for ids in turn.lists)
+    assert np.exp(SOFT.log_prob(turn, [clash]))[0] < 0.02
+
+
 def test_log_prob_refuses_an_illegal_joint_order():
     turn = TURNS["moves"]
     (joint,) = SOFT.sample(turn, 1, rng())
