@@ -73,6 +73,9 @@ def main(words: list[str] | None = None) -> int:
     except Refused as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        return 130
 
 
 def _pipeline(chosen: argparse.Namespace) -> int:

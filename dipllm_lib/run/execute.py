@@ -150,6 +150,7 @@ def _call(path: Path, parameters: dict, copy: Path, log):
     from nbclient.exceptions import DeadKernelError
 
     place = _Place()
+    logging.getLogger("papermill").setLevel(logging.CRITICAL)  # all it has to say is in Failed
     try:
         return papermill.execute_notebook(
             path,

@@ -75,6 +75,23 @@ def _exact(own, reference, rule):
     return [_cells(name, own[name], reference[name]) for name in own.columns]
 
 
+def tolerance(rule: Rule, column: str) -> tuple[float, float]:
+    """(rtol, atol) of a column."""
+    return rule.columns.get(column, (rule.rtol, rule.atol))
+
+
+def _gaps(a: np.ndarray, b: np.ndarray, rtol: float, atol: float) -> tuple[float, float]:
+    """(largest |a - b|, largest share of its tolerance) over pairs (n,); two NaN are equal."""
+    differ = ~((a == b) | (np.isnan(a) & np.isnan(b)))
+    if not differ.any():
+        return 0.0, 0.0
+    a, b = a[differ], b[differ]
+    gap, allowed = np.abs(a - b), atol + rtol * np.abs(b)
+    shares = np.full(len(gap), np.inf)
+    np.divide(gap, allowed, out=shares, where=(allowed > 0) & np.isfinite(gap))
+    return float(np.nan_to_num(gap, nan=np.inf).max()), float(shares.max())
+
+
 def _close(own, reference, rule):
     """Numbers within their tolerance, all else equal."""
     findings = []
@@ -83,13 +100,8 @@ def _close(own, reference, rule):
         if not (_numeric(a) and _numeric(b)):
             findings.append(_cells(name, a, b))
             continue
-        rtol, atol = rule.columns.get(name, (rule.rtol, rule.atol))
-        a, b = a.to_numpy(float), b.to_numpy(float)
-        both = np.isnan(a) & np.isnan(b)
-        gap = np.where(both, 0.0, np.abs(a - b))
-        ratio = gap / np.where(both, 1.0, atol + rtol * np.abs(b))
-        worst = np.nan_to_num(ratio, nan=np.inf).max()
-        findings.append((float(worst), name, f"largest difference {np.nanmax(gap):.3g}"))
+        gap, excess = _gaps(a.to_numpy(float), b.to_numpy(float), *tolerance(rule, name))
+        findings.append((excess, name, f"largest difference {gap:.3g}"))
     return findings
 
 

@@ -116,7 +116,7 @@ def test_kernel_killed(chain, marker, quiet_hashes, helpers):
     kernel = next(p for p in below if p.ppid() == run.pid)
     began = time.monotonic()
     kernel.kill()
-    out, _ = run.communicate(timeout=30)
+    out, err = run.communicate(timeout=30)
     assert time.monotonic() - began < 30
     helpers.all_gone(below, 5)
     assert run.returncode == 1
@@ -127,7 +127,7 @@ def test_kernel_killed(chain, marker, quiet_hashes, helpers):
         "  free memory and run the same command to go on",
     ]
     assert lines[3] == f"  executed copy: {chain.data}/executed/02_second.ipynb"
-    assert len(lines) == 4
+    assert len(lines) == 4 and err == ""
     assert chain.states()["02_second"] == "failed"
     check_nothing_half(chain)
     check_heals(chain, marker, quiet_hashes)

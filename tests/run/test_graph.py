@@ -1,0 +1,58 @@
+"""The house rules of the graph, and the one graph."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from dipllm_lib.run import graph, pipeline
+from dipllm_lib.run.graph import EXACT, Notebook
+
+FIRST = Notebook("01_a", minutes=(1, 2, 3), files=("01_x.jsonl", "01_m"), tables={"01_t": EXACT})
+SECOND = Notebook("02_b", minutes=(1, 2, 3), reads=("01_x.jsonl", "01_t"), figures=("02_f",))
+
+
+def test_outputs():
+    d, f = Path("d"), Path("f")
+    assert FIRST.outputs(d, f) == [
+        d / "01_x.jsonl",
+        d / "01_m",
+        d / "01_provenance.json",
+        d / "01_t.csv",
+        d / "01_t.tex",
+    ]
+    assert SECOND.outputs(d, f) == [d / "02_provenance.json", f / "02_f.png", f / "02_f.pdf"]
+    assert dataclasses.replace(FIRST, figures=("01_t",)).writes == ("01_x.jsonl", "01_m", "01_t")
+
+
+def test_inputs(home):
+    run = pipeline.plan("smoke", 0, (FIRST, SECOND), Path("n"))
+    assert run.input("01_x.jsonl") == home / "data" / "smoke" / "01_x.jsonl"
+    assert run.input("01_t") == home / "data" / "smoke" / "01_t.csv"
+    assert run.input("01_m") == home / "data" / "smoke" / "01_m"
+
+
+@pytest.mark.parametrize(
+    ("chain", "message"),
+    [
+        ((SECOND, FIRST), "rising, distinct numbers"),
+        ((FIRST, dataclasses.replace(SECOND, name="01_b", figures=())), "rising, distinct"),
+        ((dataclasses.replace(FIRST, files=("02_x",)),), "names of another number"),
+        ((FIRST, dataclasses.replace(SECOND, reads=("01_y",))), "no notebook that writes 01_y"),
+        ((dataclasses.replace(FIRST, reads=("01_t",)),), "which is written later"),
+    ],
+)
+def test_broken_graphs(chain, message):
+    with pytest.raises(ValueError, match=message):
+        graph.check(chain)
+
+
+def test_the_graph():
+    graph.check(pipeline.GRAPH)
+    kinds = {rule.kind for notebook in pipeline.GRAPH for rule in notebook.tables.values()}
+    assert kinds == {"exact", "close", "statistical", "timing"}
+    for notebook in pipeline.GRAPH:
+        assert len(notebook.minutes) == 3 and list(notebook.minutes) == sorted(notebook.minutes)
+        assert all(0 < minutes for minutes in notebook.minutes)
+    assert sum(notebook.minutes[0] for notebook in pipeline.GRAPH) <= 8
+    assert sum(notebook.minutes[1] for notebook in pipeline.GRAPH) <= 150
