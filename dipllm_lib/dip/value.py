@@ -5,9 +5,9 @@
 `heuristic` needs no training. `ValueNet` is a softmax over the seven powers on sparse features of
 the position: units and dislodged units by place and power, owners of centres, counts of centres
 and units by power, phase, year. Its first layer is a sum of rows of a table, so thousands of
-positions take milliseconds in numpy. Logits start from the present squares, log (C_i + 1/2)^2, so
-an untrained net is nearly the baseline "present shares". A power without centre and unit has
-share 0; a finished game has its present share.
+positions take milliseconds in numpy. Logits start from the heuristic's holdings, log (x_i + 1/2)^2,
+so an untrained net is nearly the heuristic. A power without centre and unit has share 0; a
+finished game has its present share.
 
 Shapes: N positions, H hidden units, F = 3002 features.
 """
@@ -23,7 +23,6 @@ from dipllm_lib.dip.places import FLEET_PLACES, PLACES
 
 POWERS = 7
 CENTRE = atlas.CENTRE
-PRIOR = (2.0 * np.log(np.arange(35) + 0.5)).astype(np.float32)
 COUNTS = 19  # 0..18 centres or units
 YEARS = 21  # 1901..1921 and later
 UNITS, DISLODGED = 0, PLACES * POWERS
@@ -53,17 +52,24 @@ def solo(count: np.ndarray, needed: int = 18) -> np.ndarray:
 
 
 @njit(cache=True)
-def _heuristic(unit, power, owner, out):
-    for n in range(unit.shape[0]):
-        x = np.zeros(7)
-        for p in range(75):
-            own, here = owner[n, p], power[n, p]
+def _holdings(power, owner, x):
+    """Centres, plus and minus half of those under a foreign unit, of one position into x (7,)."""
+    x[:] = 0.0
+    for p in range(75):
+        own, here = owner[p], power[p]
+        if own >= 0:
+            x[own] += 1.0
+        if here >= 0 and here != own and CENTRE[p]:
+            x[here] += 0.5
             if own >= 0:
-                x[own] += 1.0
-            if unit[n, p] > 0 and here != own and CENTRE[p]:
-                x[here] += 0.5
-                if own >= 0:
-                    x[own] -= 0.5
+                x[own] -= 0.5
+
+
+@njit(cache=True)
+def _heuristic(power, owner, out):
+    x = np.empty(7)
+    for n in range(power.shape[0]):
+        _holdings(power[n], owner[n], x)
         total = 0.0
         for i in range(7):
             total += x[i] * x[i]
@@ -76,7 +82,7 @@ def heuristic(boards: Boards) -> np.ndarray:
     or of nobody - 0.5 per own centre under a foreign unit. ValueError for a position without any.
     """
     out = np.empty((boards.n, POWERS), np.float32)
-    _heuristic(boards.unit, boards.power, boards.owner, out)
+    _heuristic(boards.power, boards.owner, out)
     if np.isnan(out).any():
         raise ValueError("a position has neither centres nor units on centres: it has no value")
     return out
@@ -136,27 +142,29 @@ def sparse(boards: Boards) -> tuple[np.ndarray, np.ndarray]:
 
 
 @njit(cache=True)
-def _prior(owner, power, d_power, table, out):
-    held, alive = np.empty(7, np.int64), np.empty(7, np.bool_)
+def _prior(owner, power, d_power, out):
+    x, alive = np.empty(7), np.empty(7, np.bool_)
     for n in range(owner.shape[0]):
-        held[:] = 0
+        _holdings(power[n], owner[n], x)
         alive[:] = False
         for p in range(75):
             if owner[n, p] >= 0:
-                held[owner[n, p]] += 1
                 alive[owner[n, p]] = True
             if power[n, p] >= 0:
                 alive[power[n, p]] = True
             if d_power[n, p] >= 0:
                 alive[d_power[n, p]] = True
         for i in range(7):
-            out[n, i] = table[held[i]] if alive[i] else -np.inf
+            out[n, i] = 2.0 * np.log(x[i] + 0.5) if alive[i] else -np.inf
 
 
 def prior(boards: Boards) -> np.ndarray:
-    """(N, 7) float32 logits before training: log (C + 1/2)^2, -inf for a power that is out."""
+    """(N, 7) float32 logits before training: log (x + 1/2)^2, -inf for a power that is out.
+
+    x as in `heuristic`.
+    """
     out = np.empty((boards.n, POWERS), np.float32)
-    _prior(boards.owner, boards.power, boards.d_power, PRIOR, out)
+    _prior(boards.owner, boards.power, boards.d_power, out)
     if np.isneginf(out).all(axis=1).any():
         raise ValueError("a position has neither centres nor units: it has no value")
     return out

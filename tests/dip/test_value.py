@@ -71,7 +71,7 @@ def test_features_of_the_opening():
     assert value.PHASES + boards.SPRING_MOVES in own and value.YEAR in own
 
 
-def test_untrained_net_is_the_smoothed_baseline(settings):
+def test_untrained_net_is_the_smoothed_heuristic(settings):
     net = value_fit.Net(settings.value_hidden).export()
     share = net.predict(boards.start(3))
     squares = np.array([3.5, 3.5, 3.5, 3.5, 3.5, 4.5, 3.5]) ** 2
