@@ -6,7 +6,18 @@ import json
 import numpy as np
 import pytest
 
-from dipllm_lib.dip import atlas, boards, game, hedge, orders, policies, rules, search, value
+from dipllm_lib.dip import (
+    atlas,
+    boards,
+    decompose,
+    game,
+    hedge,
+    orders,
+    policies,
+    rules,
+    search,
+    value,
+)
 from dipllm_lib.dip.teacher import Teacher, positions
 from dipllm_lib.run import profiles
 
@@ -183,6 +194,15 @@ def test_other_phases_and_powers_without_a_turn(played, codes):
     assert record.of(turns[0].power) is record.powers[0]
     absent = next(p for p in range(7) if p not in [turn.power for turn in turns])
     assert record.of(absent) is None
+
+
+def test_theorem_1_on_search_positions(played):
+    every = played.positions()
+    for k in range(0, every.n, 3):
+        for found in run(every.take([k])).powers:
+            assert decompose.theorem1_error(found.candidates, found.f) < 1e-12
+            with np.errstate(divide="ignore"):
+                assert decompose.theorem1_error(found.candidates, np.log(found.average)) < 1e-12
 
 
 def test_record_as_json(played):
