@@ -19,6 +19,7 @@ from .boards import Boards, Orders
 from .decisions import BY_CONVOY, NO, YES, Decisions
 
 CAUSES = ("B1", "B2", "B3", "B4", "B5", "C1")
+PACKAGE_SOLO = 18
 
 
 class Case(NamedTuple):
@@ -57,14 +58,19 @@ def explain(case: Case) -> str:
         return next((name for name, test in tests if test(case)), "?")
     if retreat_lists(ours) != retreat_lists(case.theirs):
         return "B3" if _b3(case, ours) else "?"
-    over = case.after.phase[0] == boards.OVER
-    if not over and ours["name"] != case.theirs["name"]:
-        return "?"
     counts = [
         {name: sorted(codes) for name, codes in state["centers"].items()}
         for state in (ours, case.theirs)
     ]
-    return "" if counts[0] == counts[1] else "?"
+    return "" if counts[0] == counts[1] and _same_phase(case, ours) else "?"
+
+
+def _same_phase(case: Case, ours: dict) -> bool:
+    """Whether the same phase follows; each side ends games by its own rules, the package at 18."""
+    if case.after.phase[0] == boards.OVER:
+        return True
+    won = max(len(codes) for codes in ours["centers"].values()) >= PACKAGE_SOLO
+    return ours["name"] == case.theirs["name"] or (won and case.theirs["name"] == "COMPLETED")
 
 
 def _movers(case: Case) -> list[tuple[int, int]]:

@@ -155,6 +155,7 @@ def unit_at(position: Boards, i: int, province: int) -> str:
     )
 
 
+@cache
 def unit_of(order: int) -> str:
     """Text of the unit that an order is for, `A PAR`; empty for WAIVE."""
     unit, place = v.VOCABULARY[order, :2].tolist()

@@ -9,7 +9,7 @@ order.
 """
 
 from dataclasses import dataclass
-from typing import Mapping, NamedTuple, Sequence
+from typing import Mapping, Sequence
 
 import numpy as np
 
@@ -89,49 +89,38 @@ class Turn:
                 )
 
 
-class _Entries(NamedTuple):
-    """The entries of one power in canonical order."""
-
-    texts: list[str]
-    lists: list[np.ndarray]
-
-
-def _entries(orders: legal.Legal, members: np.ndarray) -> _Entries:
-    lists = [orders.of(u) for u in members]
-    first = [int(ids[0]) for ids in lists]
-    order = sorted(range(len(lists)), key=lambda k: v.CANONICAL[first[k]])
-    return _Entries([unit_of(first[k]) for k in order], [lists[k] for k in order])
-
-
-def _adjustment_turn(board: Boards, power: int, entries: _Entries, due: int) -> Turn:
-    pool = np.concatenate(entries.lists)
+def _adjustment_turn(board: Boards, power: int, lists: list[np.ndarray], due: int) -> Turn:
+    pool = np.concatenate(lists)
     pool = pool[np.argsort(v.CANONICAL[pool], kind="stable")]
-    slots = min(due, len(entries.lists)) if due > 0 else -due
+    slots = min(due, len(lists)) if due > 0 else -due
     return Turn(board, power, slots, ("",) * slots, (pool,), due)
+
+
+def _grouped(legal_: legal.Legal) -> tuple[np.ndarray, np.ndarray]:
+    """Entries sorted by board, power and canonical order, and where each (board, power) begins."""
+    rank = v.CANONICAL[legal_.ids[legal_.offset[:-1]]]
+    order = np.lexsort((rank, legal_.power, legal_.board))
+    owner = legal_.board[order] * atlas.N_POWERS + legal_.power[order]
+    return order, np.flatnonzero(np.diff(owner, prepend=-1, append=-1))
 
 
 def all_turns(positions: Boards) -> list[list[Turn]]:
     """Per position the turns of all powers that must decide something there, powers in order."""
     orders = legal_orders(positions)
     due = boards.centres(positions) - boards.units(positions)
-    bounds = np.searchsorted(orders.board, np.arange(positions.n + 1))
-    result = []
-    for i in range(positions.n):
-        board = positions.take([i])
-        owners = orders.power[bounds[i] : bounds[i + 1]]
-        board_turns = []
-        for power in range(atlas.N_POWERS):
-            members = bounds[i] + np.flatnonzero(owners == power)
-            if not len(members):
-                continue
-            entries = _entries(orders, members)
-            if positions.phase[i] == boards.ADJUSTMENTS:
-                board_turns.append(_adjustment_turn(board, power, entries, int(due[i, power])))
-            else:
-                board_turns.append(
-                    Turn(board, power, len(members), tuple(entries.texts), tuple(entries.lists))
-                )
-        result.append(board_turns)
+    order, starts = _grouped(orders)
+    singles = [positions.take([i]) for i in range(positions.n)]
+    result: list[list[Turn]] = [[] for _ in singles]
+    for first, last in zip(starts[:-1].tolist(), starts[1:].tolist()):
+        members = order[first:last].tolist()
+        i, power = int(orders.board[members[0]]), int(orders.power[members[0]])
+        lists = [orders.ids[orders.offset[u] : orders.offset[u + 1]] for u in members]
+        if positions.phase[i] == boards.ADJUSTMENTS:
+            turn = _adjustment_turn(singles[i], power, lists, int(due[i, power]))
+        else:
+            texts = tuple(unit_of(int(ids[0])) for ids in lists)
+            turn = Turn(singles[i], power, len(members), texts, tuple(lists))
+        result[i].append(turn)
     return result
 
 

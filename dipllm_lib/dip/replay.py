@@ -28,7 +28,8 @@ def run(
     """Process one phase on the package: its state after it, and its result words by unit.
     ValueError if it refuses an order.
     """
-    official.error = []
+    # set_state keeps the units removed in the phase before and would remove them again
+    official.error, official.popped, official.dislodged = [], [], {}
     official.set_state(states.to_state(before))
     for name, texts in legalise.order_texts(before, _by_land(before, orders))[0].items():
         official.set_orders(name, texts, expand=False)
