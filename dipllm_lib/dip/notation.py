@@ -77,7 +77,7 @@ def _parse(text: str, position: Boards | None, i: int) -> int:
         order = _help(unit, place, verb, rest[1:], text, position, i)
     else:
         raise ValueError(
-            f"unreadable order {text!r}: expected a form such as A PAR - BUR or A MAR S A PAR"
+            f"unreadable order {text!r}: expected a form such as A PAR - BUR or A BUR S A PAR"
         )
     if order < 0:
         raise ValueError(f"impossible order {text!r}: no such order exists on the standard map")
