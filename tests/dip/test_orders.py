@@ -159,7 +159,7 @@ def test_builds_are_increasing_sequences_with_waives_last():
         "A MOS B", "A SEV B", "A STP B", "A WAR B", "F SEV B", "F STP/NC B", "F STP/SC B", "WAIVE",
     ]  # fmt: skip
     assert texts(turn) == everything
-    # armies before fleets, then Moscow < Sevastopol < St Petersburg < Warsaw; a province builds once
+    # armies before fleets, then Moscow, Sevastopol, St Petersburg, Warsaw; a province builds once
     assert texts(turn, "A SEV B") == ["A STP B", "A WAR B", "F STP/NC B", "F STP/SC B", "WAIVE"]
     assert texts(turn, "F STP/NC B") == ["WAIVE"]
     assert texts(turn, "A MOS B", "WAIVE") == ["WAIVE"]
