@@ -70,7 +70,7 @@ def main(words: list[str] | None = None) -> int:
         return _bench(chosen.name, chosen.json, chosen.quick)
     try:
         return _pipeline(chosen)
-    except Refused as error:
+    except (Refused, OSError) as error:  # of the system: a full disk, a folder without rights
         print(f"error: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

@@ -42,6 +42,15 @@ class Checkpoints:
             path.unlink()
         return own
 
+    def training(self, name: str) -> Path:
+        """A folder for the checkpoints of a training; emptied first if it has another origin."""
+        folder = self._path(name).with_suffix("")
+        mark = folder / "origin.json"
+        if folder.exists() and not (mark.exists() and files.read_json(mark) == self.origin):
+            files.remove(folder)
+        files.write_text(mark, files.to_json(self.origin))
+        return folder
+
     def one(self, name: str, compute: Callable[[], object]):
         """The kept value of `name`, else that of `compute()`."""
         if not self._kept(name):

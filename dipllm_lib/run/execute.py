@@ -173,6 +173,10 @@ def _call(path: Path, parameters: dict, copy: Path, log):
     except DeadKernelError as error:
         cause = "the kernel died: killed, or out of memory"
         raise Failed(place.text, cause, "free memory and run the same command to go on") from error
+    except OSError as error:  # the executed copy could not be written
+        cause = _last_line(type(error).__name__, str(error))
+        remedy = "make room on the disk and run the same command to go on"
+        raise Failed(place.text, cause, remedy) from error
     except RuntimeError as error:
         cause = _last_line(type(error).__name__, str(error))
         raise Failed(place.text, cause, "run the same command again") from error

@@ -192,6 +192,10 @@ class Shelf:
         workers, threads = self.profile.workers, self.profile.task_threads
         return self.tasks_done.many(function, tasks, keys, workers, threads, text)
 
+    def training(self, name: str) -> Path:
+        """A folder that a training may keep checkpoints in until the notebook is complete."""
+        return self.tasks_done.training(name)
+
     def provenance(self) -> dict:
         """Write NN_provenance.json (commit, versions, machine, time); call it last.
 

@@ -216,6 +216,14 @@ def test_tasks_are_computed_once(home):
         shelf().task("a/b", compute)
 
 
+def test_training_folder(home):
+    folder = shelf().training("lora")
+    (folder / "step_10.json").write_text("{}", encoding="utf-8")
+    assert folder == home / "data" / "smoke" / "partial" / "01" / "lora"
+    assert (shelf().training("lora") / "step_10.json").exists()
+    assert not (shelf(explore=0.2).training("lora") / "step_10.json").exists()
+
+
 def test_tasks_in_order_with_kept_ones(home):
     alone = store.Shelf("01_first", replace(PROFILE, workers=1), PROFILE.dip)
     alone.tasks(math.sqrt, [4, 16], ["four", "sixteen"])
