@@ -17,8 +17,8 @@ where an order without a score has no share of the softmax. With V the place val
   of that distribution over full sets, since sets are written in canonical order. A waive has no
   score while a build is possible.
 
-So log tau is exact and finite for every legal joint order if eps > 0. The conditional of a slot
-is computed by `slot_distribution`; `sample` and `log_prob` of movement are compiled.
+So log tau is exact and finite for every legal joint order if eps > 0. Movement
+is compiled here, retreats and adjustments are in `softsets`.
 """
 
 from typing import NamedTuple, Sequence

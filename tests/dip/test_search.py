@@ -257,7 +257,7 @@ def test_teacher_shares_one_search_per_position():
 
 def test_teacher_plays_its_average_policy_or_explores():
     turn = orders.turns(duel(), 0)[:1]
-    greedy = change(lam=1e-6, iterations=200, candidates=4, draws=3000)
+    greedy = change(lam=1e-6, iterations=60, candidates=4, draws=2000)
     plays = [Teacher(ANCHOR, value.heuristic, greedy).act(turn, [rng(s)])[0] for s in range(80)]
     free = Teacher(ANCHOR, value.heuristic, greedy, explore=1.0, keep=True)
     explored = [free.act(turn, [rng(s)])[0] for s in range(80)]
