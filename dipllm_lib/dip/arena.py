@@ -64,17 +64,17 @@ def seats(games: int) -> list[int]:
     return [g % 7 for g in range(games)]
 
 
-def play(one, six, games: int, end: game.EndRules, seed: int) -> list:
+def play(one, six, games: int, end: game.EndRules, seed: int) -> list[game.Game]:
     """The games of a pairing, in order of the game index, in lockstep."""
     return _play(one, six, range(len(seats(games))), end, seed)
 
 
-def play_one(one, six, number: int, end: game.EndRules, seed: int):
+def play_one(one, six, number: int, end: game.EndRules, seed: int) -> game.Game:
     """Game `number` of the pairing alone: the same game as in `play`, a task for one process."""
     return _play(one, six, [number], end, seed)[0]
 
 
-def _play(one, six, numbers: Sequence[int], end: game.EndRules, seed: int) -> list:
+def _play(one, six, numbers: Sequence[int], end: game.EndRules, seed: int) -> list[game.Game]:
     seatings = [[one if power == g % 7 else six for power in range(7)] for g in numbers]
     return game.play(seatings, seed, [("arena", g) for g in numbers], end)
 
