@@ -10,7 +10,7 @@ Shapes: B rows, T longest row, H width. ids, positions (B, T); mask (B, 1, T, T)
     attention is allowed.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -81,18 +81,16 @@ def hidden(backbone: Backbone, packed: Packed) -> torch.Tensor:
     ).last_hidden_state
 
 
-def chunks(lengths: Sequence[int], tokens: int) -> Iterator[slice]:
-    """Consecutive slices whose rows times longest row stay within `tokens`; a longer row stands
-    alone.
+def chunks(lengths: Sequence[int], tokens: int) -> list[list[int]]:
+    """Row indices in groups of similar length whose rows times longest row stay within `tokens`.
 
-    The cut depends on `lengths` alone, never on free memory, so a batch's composition is a function
-    of the task.
+    A longer row stands alone. The cut depends on `lengths` alone, never on free memory, so a
+    batch's composition is a function of the task.
     """
-    first, longest = 0, 0
-    for i, length in enumerate(lengths):
-        longest = max(longest, length)
-        if i > first and (i + 1 - first) * longest > tokens:
-            yield slice(first, i)
-            first, longest = i, length
-    if len(lengths) > first:
-        yield slice(first, len(lengths))
+    groups: list[list[int]] = []
+    for i in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if groups and (len(groups[-1]) + 1) * lengths[i] <= tokens:
+            groups[-1].append(i)
+        else:
+            groups.append([i])
+    return groups

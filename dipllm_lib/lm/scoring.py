@@ -19,7 +19,7 @@ from dipllm_lib.lm.backbones import Backbone
 from dipllm_lib.lm.choices import Choice, Path, Tries, path
 from dipllm_lib.lm.decoding import FreeRow, LegalRow, decode
 
-TOKENS = 8192  # padded tokens of one forward pass
+TOKENS = 1024  # padded tokens of one forward pass
 ROWS = 64  # rows decoded together
 
 
@@ -60,13 +60,15 @@ def path_log_prob(
         packing.row_length(p, [x.tokens for x in row])
         for p, row in zip(prompts, paths, strict=True)
     ]
-    for part in packing.chunks(lengths, TOKENS):
-        logits, branch, rank = legal_logits(backbone, prompts[part], paths[part])
+    for rows in packing.chunks(lengths, TOKENS):
+        logits, branch, rank = legal_logits(
+            backbone, [prompts[i] for i in rows], [paths[i] for i in rows]
+        )
         if len(rank):
             table = legal_log_softmax(logits.double(), temperature, top_p)
             found = table.gather(1, rank[:, None])[:, 0].cpu().numpy()
             for (row, k), value in zip(branch, found, strict=True):
-                out[part.start + row][k] += value
+                out[rows[row]][k] += value
     return out
 
 

@@ -158,9 +158,9 @@ def test_packed_branches_do_not_see_each_other(tiny):
 
 
 def test_chunks_by_hand():
-    lengths = [3, 3, 5, 20, 1]
-    assert list(packing.chunks(lengths, 10)) == [slice(0, 2), slice(2, 3), slice(3, 4), slice(4, 5)]
-    assert list(packing.chunks([], 10)) == []
+    """Sorted 1 3 3 5 20: three rows of 3 are 9 columns, a row of 5 more would make 20."""
+    assert packing.chunks([3, 3, 5, 20, 1], 10) == [[4, 0, 1], [2], [3]]
+    assert packing.chunks([], 10) == []
 
 
 def test_free_text_stops(tiny):

@@ -1,0 +1,105 @@
+"""Samples for fine-tuning: power-turns with the joint target of the search, as token paths.
+
+A sample is one power-turn: a prompt, K candidate joint orders as paths through the legal trie, and
+the target pi* (K,) over them. The loss keeps the K' most probable joint orders, renormalised; the
+mass it keeps is recorded.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dipllm_lib.dip import atlas, orders, states, text
+from dipllm_lib.lm.backbones import Backbone
+from dipllm_lib.lm.choices import Path, Tries, path
+from dipllm_lib.run.profiles import DiplomacySettings
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One power-turn. paths and target: K candidates; kept: indices of those in the loss; weights:
+    of these.
+    """
+
+    game: str
+    phase: str
+    power: str
+    prompt: tuple[int, ...]
+    paths: tuple[Path, ...]
+    target: np.ndarray
+    kept: tuple[int, ...]
+    weights: np.ndarray
+
+    @property
+    def mass(self) -> float:
+        """Probability of pi* that the loss keeps."""
+        return float(self.target[list(self.kept)].sum())
+
+
+def row_turn(row: dict) -> orders.Turn:
+    """The turn of a row of 02_samples.jsonl. Raises ValueError if its power has nothing to decide
+    there.
+    """
+    turn = orders.turn(states.from_state(row["state"]), 0, atlas.POWERS.index(row["power"]))
+    if turn is None:
+        raise ValueError(f"{row['game']} {row['phase']}: {row['power']} has no orders to give")
+    return turn
+
+
+def split(
+    rows: Sequence[dict], train: int, heldout: int, rng: np.random.Generator
+) -> tuple[list[dict], list[dict]]:
+    """(training rows, held-out rows), at most `train` and `heldout` of them, from different games.
+
+    Whole games are set aside until they hold `heldout` power-turns. Raises ValueError if no game is
+    left to train on.
+    """
+    names = sorted({row["game"] for row in rows})
+    aside: set[str] = set()
+    for name in rng.permutation(names).tolist():
+        if sum(row["game"] in aside for row in rows) >= heldout:
+            break
+        aside.add(name)
+    if len(aside) == len(names):
+        raise ValueError(f"{len(names)} games do not suffice to hold out {heldout} power-turns")
+    parts = [], []
+    for row in rows:
+        parts[row["game"] in aside].append(row)
+    return _some(parts[0], train, rng), _some(parts[1], heldout, rng)
+
+
+def _some(rows: list[dict], most: int, rng: np.random.Generator) -> list[dict]:
+    """At most `most` rows drawn without repetition, in their old order."""
+    if len(rows) <= most:
+        return rows
+    return [rows[i] for i in np.sort(rng.choice(len(rows), most, replace=False))]
+
+
+def build(rows: Sequence[dict], backbone: Backbone, settings: DiplomacySettings) -> list[Sample]:
+    """Samples of rows {state, power, joints, target, game, phase}.
+
+    Raises ValueError for a target that is no distribution or a text longer than
+    finetune_max_length.
+    """
+    return [_sample(row, backbone, settings) for row in rows]
+
+
+def _sample(row: dict, backbone: Backbone, settings: DiplomacySettings) -> Sample:
+    where = f"{row['game']} {row['phase']} {row['power']}"
+    turn, target = row_turn(row), np.asarray(row["target"], np.float64)
+    if len(target) != len(row["joints"]) or (target < 0).any() or abs(target.sum() - 1) > 1e-6:
+        raise ValueError(f"{where}: the target is no distribution over its joint orders")
+    prompt = tuple(backbone.encode(text.prompt(turn)))
+    choice = text.OrderChoice(turn, backbone.encode)
+    tries = Tries(choice)
+    joints = [orders.parse_joint(turn, texts) for texts in row["joints"]]
+    paths = tuple(path(tries, choice.sequence(joint)) for joint in joints)
+    longest = len(prompt) + max(len(p.tokens) for p in paths)
+    if longest > settings.finetune_max_length:
+        raise ValueError(f"{where}: {longest} tokens, raise finetune_max_length")
+    kept = np.argsort(-target, kind="stable")[: settings.finetune_joint_orders]
+    kept = kept[target[kept] > 0]
+    weights = target[kept] / target[kept].sum()
+    keys = str(row["game"]), row["phase"], row["power"]
+    return Sample(*keys, prompt, paths, target / target.sum(), tuple(kept.tolist()), weights)
