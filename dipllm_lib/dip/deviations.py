@@ -162,11 +162,15 @@ def _b4(case: Case) -> bool:
 
 
 def _b5(case: Case) -> bool:
-    """Two units swap, each with support of the other's power."""
-    moves = dict(_movers(case))
-    power = case.before.power[0]
-    swaps = [(p, d) for p, d in moves.items() if moves.get(d) == p]
-    return any(_backed_by(case, p, power[d]) and _backed_by(case, d, power[p]) for p, d in swaps)
+    """Two units swap by land; one, supported by the other's power, is dislodged only there."""
+    moves, power = dict(_movers(case)), case.before.power[0]
+    for p, d in moves.items():
+        if moves.get(d) == p and case.made.moved[0, p] == NO and _backed_by(case, d, power[p]):
+            unit = f"{atlas.UNIT_LETTERS[case.before.unit[0, p]]} {atlas.CODES[d]}"
+            arrived = any(u[:5] == unit for u in standing(case.theirs)[atlas.POWERS[power[p]]])
+            if arrived:
+                return True
+    return False
 
 
 def _c1(case: Case) -> bool:

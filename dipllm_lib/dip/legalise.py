@@ -160,45 +160,59 @@ def read_orders(
     none stands, a unit of another power, two orders for one unit; with strict=True also for an
     order that could not succeed, else that unit holds.
     """
-    result, seen, b = no_orders(1), {}, positions.take([i])
+    result, b, seen = no_orders(1), positions.take([i]), {}
     for name in sorted(texts):
-        power, builds = atlas.power(name), 0
-        due = int((boards.centres(b) - boards.units(b))[0, power])
+        power = atlas.power(name)
+        due = abs(int((boards.centres(b) - boards.units(b))[0, power]))
         for text in texts[name]:
-            order = notation.from_text(text, b)
-            if order == v.WAIVE_ID:
+            where = f"{name} {boards.phase_name(b)}: {text!r}"
+            entry = _read(b, power, text, where, seen, strict)
+            if entry is None:
                 continue
-            entry, where = v.EXPANSION[order], f"{name} {boards.phase_name(b)}: {text!r}"
-            p = int(entry[0])
-            if p in seen:
-                raise ValueError(f"{where}: a second order for {atlas.CODES[p]}, after {seen[p]!r}")
-            _check_owner(b, order, power, where)
-            builds += 1
-            if b.phase[0] == boards.ADJUSTMENTS and builds > abs(due):
+            due -= 1
+            if b.phase[0] == boards.ADJUSTMENTS and due < 0:
                 if strict:
-                    raise ValueError(
-                        f"{where}: {abs(due)} builds or removals are due, this is one more"
-                    )
+                    raise ValueError(f"{where}: one more build or removal than are due")
                 continue
-            seen[p] = text
             for field, value in zip(result, entry[1:]):
-                field[0, p] = value
-    return legalise(b, result, strict)[0]
+                field[0, entry[0]] = value
+    return legalise(b, result if strict else normalise_via(b, result), strict)[0]
 
 
-def _check_owner(b: Boards, order: int, power: int, where: str) -> None:
-    """ValueError if the unit that the order is for does not stand there or belongs to another
-    power.
+def _read(b: Boards, power: int, text: str, where: str, seen: dict[int, str], strict: bool):
+    """(province, kind, a, b, via) of one text, checked against the position and the provinces
+    `seen`; None for a waive, and without `strict` for an order that does not exist on the map.
     """
-    if notation.is_build(order):
-        return
-    p = int(v.EXPANSION[order, 0])
+    try:
+        order = notation.from_text(text, b)
+    except notation.ImpossibleOrder as impossible:
+        if strict:
+            raise ValueError(f"{where}: {impossible}") from None
+        if text.upper().endswith(" VIA"):
+            return _read(b, power, text[:-4], where, seen, strict)
+        unit, place, entry = impossible.unit, impossible.place, None
+    else:
+        if order == v.WAIVE_ID:
+            return None
+        unit, place = v.VOCABULARY[order, :2].tolist()
+        entry = v.EXPANSION[order].tolist()
+    p = int(atlas.PROV_OF[place])
+    if p in seen:
+        raise ValueError(f"{where}: a second order for {atlas.CODES[p]}, after {seen[p]!r}")
+    if entry is None or not notation.is_build(order):
+        _check_owner(b, unit, place, power, where)
+    seen[p] = text
+    return entry
+
+
+def _check_owner(b: Boards, unit: int, place: int, power: int, where: str) -> None:
+    """ValueError if the unit that is ordered does not stand there or belongs to another power."""
+    p = int(atlas.PROV_OF[place])
     retreats = b.phase[0] in boards.RETREATS
     units, places, powers = (b.d_unit, b.d_loc, b.d_power) if retreats else (b.unit, b.loc, b.power)
-    if (units[0, p], places[0, p]) != tuple(v.VOCABULARY[order, :2]):
+    if (units[0, p], places[0, p]) != (unit, place):
         kind = "dislodged unit" if retreats else "unit"
-        raise ValueError(f"{where}: no {kind} {notation.unit_of(order)} stands there")
+        raise ValueError(f"{where}: no {kind} {boards.unit_text(unit, place)} stands there")
     if powers[0, p] != power:
-        raise ValueError(
-            f"{where}: {notation.unit_of(order)} belongs to {atlas.POWERS[powers[0, p]]}"
-        )
+        owner = atlas.POWERS[powers[0, p]]
+        raise ValueError(f"{where}: {boards.unit_text(unit, place)} belongs to {owner}")

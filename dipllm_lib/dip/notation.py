@@ -27,6 +27,14 @@ SIGNS = {
 ENDINGS = {boards.HOLD: "H", boards.DISBAND: "D", boards.BUILD_ARMY: "B", boards.BUILD_FLEET: "B"}
 
 
+class ImpossibleOrder(ValueError):
+    """A readable order that can never be given on this map; `unit`, `place`: whom it is for."""
+
+    def __init__(self, text: str, unit: int, place: int):
+        super().__init__(f"impossible order {text!r}: no such order exists on the standard map")
+        self.unit, self.place = unit, place
+
+
 @cache
 def to_text(order: int) -> str:
     """Text of an order id. ValueError if there is no such id."""
@@ -80,7 +88,7 @@ def _parse(text: str, position: Boards | None, i: int) -> int:
             f"unreadable order {text!r}: expected a form such as A PAR - BUR or A BUR S A PAR"
         )
     if order < 0:
-        raise ValueError(f"impossible order {text!r}: no such order exists on the standard map")
+        raise ImpossibleOrder(text, unit, place)
     return order
 
 

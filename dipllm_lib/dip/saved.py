@@ -105,13 +105,25 @@ def _plain(phase: dict, before: tuple[Boards, dict] | None) -> Boards:
 
 
 def _texts(phase: dict, position: Boards) -> dict[str, list[str]]:
-    """Orders by power name, sorted; checked to be readable and for the right units."""
-    texts = {
-        name: sorted(listed)
-        for name, listed in sorted((phase.get("orders") or {}).items())
-        if listed
-    }
+    """Orders by power name, sorted; checked to be readable and for the right units. An order for a
+    dislodged unit without a retreat, which some engines keep until the next phase, is left out.
+    """
+    gone = _gone(phase, position)
+    texts = {}
+    for name, listed in sorted((phase.get("orders") or {}).items()):
+        kept = sorted(text for text in listed or () if not text.startswith(gone))
+        if kept:
+            texts[name] = kept
     if texts and position.phase[0] == boards.OVER:
         raise ValueError("impossible saved game: orders after its end")
     legalise.read_orders(position, 0, texts, strict=False)
     return texts
+
+
+def _gone(phase: dict, position: Boards) -> tuple[str, ...]:
+    """Starts of the orders for dislodged units of a state that are not on the board any more."""
+    listed = [
+        unit for units in phase.get("state", {}).get("retreats", {}).values() for unit in units
+    ]
+    kept = [texts for units in states.to_state(position)["retreats"].values() for texts in units]
+    return tuple(unit + " " for unit in sorted(set(listed) - set(kept)))

@@ -74,7 +74,7 @@ def test_builds_and_waives():
         ("A SEV B", "illegal order 'A SEV B'"),
         ("A UKR B", "impossible order"),
         ("F STP B", "impossible order"),
-        ("A STP B, A MOS B, A WAR B", "2 builds or removals are due"),
+        ("A STP B, A MOS B, A WAR B", "one more build or removal than are due"),
         ("A ANK B", "illegal order 'A ANK B'"),
         ("F STP/NC B, A STP B", "a second order for STP"),
     ],
