@@ -30,7 +30,7 @@ def position(orders: dict[str, list[str]], phase: str = "S1905M") -> boards.Boar
 def resolve(text: str, choices=rules.PACKAGE):
     given = parse(text)
     before = position(given)
-    orders = legalise.read_orders(before, 0, given, strict=False)
+    orders = legalise.read_orders(before, 0, given)
     after, made = rules.resolve(before, orders, choices=choices)
     assert made.counts[0, 2] == 0
     return before, orders, made, after
