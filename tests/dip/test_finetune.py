@@ -160,7 +160,7 @@ def test_training_moves_the_model_to_the_target(rows):
     assert history["step"].tolist() == list(range(181))
     kl = history["kl"].dropna()
     assert kl.index.tolist() == [0, 60, 120, 180]
-    assert kl.iloc[-1] < 0.5 * kl.iloc[0]
+    assert kl.iloc[-1] < 0.6 * kl.iloc[0]
     assert history["loss"].iloc[-6:].mean() < 0.5 * history["loss"].iloc[1:7].mean()
     card = finetune.model_card(backbone, "orders", settings, history, "02_q_decomposition")
     assert card.count("\n- ") == 5 and f"{kl.iloc[-1]:.3f} after" in card
