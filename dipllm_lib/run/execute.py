@@ -23,6 +23,7 @@ ALLOWED = (re.compile(r"^\s*$"),)
 # lines of the kernel's own process that say nothing about the notebook
 KERNEL_NOISE = re.compile(
     r"TCP|encryption|frozen.modules|Debugger|PYDEVD|make the debugger miss|to python to disable"
+    r"|signaler\.cpp"  # the message library closing down under load, after the last cell
     r"|resource_tracker|Parent appears to have exited|^\s*$"
 )
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
@@ -79,6 +80,12 @@ def check_parameters(path: Path, parameters: dict) -> None:
         )
 
 
+def check(path: Path, parameters: dict) -> None:
+    """Raises Refused for what can be known before a kernel starts."""
+    check_parameters(path, parameters)
+    guards.kernel()
+
+
 def environment(profile: Profile) -> dict[str, str | None]:
     """The variables of a notebook's kernel; None removes one."""
     threads = {name: str(profile.task_threads) for name in parallel.THREAD_VARIABLES}
@@ -131,8 +138,7 @@ class _Place:
 
 def run(path: Path, parameters: dict, copy: Path, profile: Profile) -> None:
     """Run `path` into the executed `copy` and judge it. Raises Failed, before the start Refused."""
-    check_parameters(path, parameters)
-    guards.kernel()
+    check(path, parameters)
     copy.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile() as log, parallel.variables(environment(profile)):
         try:

@@ -7,8 +7,8 @@
     run         source, settings, versions, CPU model, cores, threads, seconds of the last whole run
 
 Paths are relative to the home folder. A volatile file may differ between equal runs (times, set
-order) and is never compared. Any save voids the `notebooks` entry of its notebook: only the runner,
-which has seen the whole notebook run, can say that it is complete.
+order) and is never compared. Any save voids the `notebooks` entry of its notebook and with it
+`run`: only the runner, which has seen the whole notebook run, can say that it is complete.
 """
 
 import contextlib
@@ -114,6 +114,7 @@ class Manifest:
 
 
 def _void(content: dict, notebook: str) -> None:
-    """Drop a complete entry; one that says running or failed stays true."""
+    """Drop a complete entry and with it the whole run; running or failed stays true."""
     if content["notebooks"].get(notebook, {}).get("state") == "complete":
         del content["notebooks"][notebook]
+        content["run"] = {}

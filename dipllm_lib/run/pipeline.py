@@ -50,6 +50,8 @@ GRAPH = (
         tables={
             "01_value_error": TRAINING,
             "01_regret": CLOSE,
+            "01_search": CLOSE,
+            "01_reliability": TRAINING,
             "01_teacher": STATISTICAL,
             "01_games": EXACT,
             "01_replay": EXACT,
@@ -75,9 +77,14 @@ GRAPH = (
     Notebook(
         "11_evaluation",
         minutes=(1, 15, 5000),
-        reads=("01_value.safetensors", "03_adapter"),
+        reads=("01_value.safetensors", "02_samples.jsonl", "03_adapter"),
         files=("11_games.jsonl",),
-        tables={"11_population": STATISTICAL, "11_per_game": STATISTICAL, "11_legality": EXACT},
+        tables={
+            "11_per_game": STATISTICAL,
+            "11_population": STATISTICAL,
+            "11_legality": STATISTICAL,
+            "11_free_text": STATISTICAL,
+        },
         figures=("11_population",),
     ),
     Notebook(
@@ -134,7 +141,7 @@ def reproduce(
         for folder in (run.data, run.figures):
             files.remove_leftovers(folder)
         code = _steps(run, notebooks, force)
-        if code == 0:
+        if code == 0 and len(notebooks) == len(run.graph):
             _enter_run(run)
     if code == 0:
         print(_total(time.monotonic() - began), flush=True)
@@ -178,12 +185,14 @@ def _step(run: Run, notebook: Notebook, force: bool) -> str:
     missing = skip.missing_input(run, notebook)
     if missing:
         raise execute.Failed("its inputs", *missing)
+    # whatever refuses the run comes before the removal of what is there
+    parameters = {"profile": run.profile.name, "seed": run.profile.seed}
+    execute.check(run.source(notebook), parameters)
+    marks = skip.fingerprint(run, notebook, run.manifest.read())
     skip.clear(run, notebook)
     files.remove(_copy(run, notebook))
     run.manifest.enter(notebook.name, {"state": "running"})
     start = time.time()
-    marks = skip.fingerprint(run, notebook, run.manifest.read())
-    parameters = {"profile": run.profile.name, "seed": run.profile.seed}
     execute.run(run.source(notebook), parameters, _copy(run, notebook), run.profile)
     return _complete(run, notebook, start, marks) + (", was cut off" * (reason == "cut off"))
 
@@ -204,11 +213,9 @@ def _complete(run: Run, notebook: Notebook, start: float, marks: dict) -> str:
 
 
 def _enter_run(run: Run) -> None:
-    """When all notebooks are complete: what the whole run was made of."""
+    """All notebooks are complete and unchanged: say what the whole run was made of."""
     with run.manifest.change() as content:
-        entries = [content["notebooks"].get(notebook.name, {}) for notebook in run.graph]
-        if any(entry.get("state") != "complete" for entry in entries):
-            return
+        entries = [content["notebooks"][notebook.name] for notebook in run.graph]
         content["run"] = {
             "profile": run.profile.name,
             "seed": run.profile.seed,

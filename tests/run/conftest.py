@@ -6,6 +6,7 @@ figure; 03_third reads the table. Faults are added as code cells by the tests.
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -176,6 +177,32 @@ class Chain:
 def chain(tmp_path, home):
     """The chain in a fresh folder with a fresh home."""
     return Chain(tmp_path / "notebooks", home)
+
+
+@pytest.fixture(scope="session")
+def template(tmp_path_factory):
+    """A folder for one finished run of the chain, which each test copies."""
+    return tmp_path_factory.mktemp("template")
+
+
+@pytest.fixture
+def finished(chain, template):
+    """The chain after a whole run."""
+    kept = template / "home"
+    if not kept.exists():
+        run = chain.start(home=kept)
+        out, err = run.communicate(timeout=120)
+        assert (run.returncode, err) == (0, "")
+        lines = out.splitlines()
+        assert [line.split()[:2] for line in lines[:3]] == [
+            ["01_first", "done"],
+            ["02_second", "done"],
+            ["03_third", "done"],
+        ]
+        assert lines[0].endswith(" s, 4 files") and lines[1].endswith(" s, 6 files")
+        assert lines[3].startswith("total ") and "peak memory of a process" in lines[3]
+    shutil.copytree(kept, chain.home, dirs_exist_ok=True)
+    return chain
 
 
 def descendants(process: int) -> list[psutil.Process]:

@@ -4,40 +4,12 @@ import dataclasses
 import json
 import os
 import shutil
-import subprocess
-import sys
 
 import pytest
 
 from dipllm_lib.run import execute, files, graph, pipeline, places, profiles, skip, sources
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory):
-    """A folder for one finished run of the chain, which each test copies."""
-    return tmp_path_factory.mktemp("template")
-
-
-@pytest.fixture
-def finished(chain, template):
-    """The chain after a whole run."""
-    kept = template / "home"
-    if not kept.exists():
-        run = chain.start(home=kept)
-        out, err = run.communicate(timeout=120)
-        assert (run.returncode, err) == (0, "")
-        lines = out.splitlines()
-        assert [line.split()[:2] for line in lines[:3]] == [
-            ["01_first", "done"],
-            ["02_second", "done"],
-            ["03_third", "done"],
-        ]
-        assert lines[0].endswith(" s, 4 files") and lines[1].endswith(" s, 6 files")
-        assert lines[3].startswith("total ") and "peak memory of a process" in lines[3]
-    shutil.copytree(kept, chain.home, dirs_exist_ok=True)
-    return chain
 
 
 @pytest.fixture
@@ -220,6 +192,30 @@ def test_outputs_of_earlier_code_are_removed(finished, no_kernel):
     assert list(finished.data.glob("02_*"))
 
 
+def test_refusal_leaves_everything(finished, monkeypatch):
+    """No kernel, or a notebook without its parameters: nothing is removed first."""
+    before = finished.hashes()
+
+    def refuse():
+        raise places.Refused("there is no kernel python3")
+
+    monkeypatch.setattr(pipeline.guards, "kernel", refuse)
+    with pytest.raises(places.Refused):
+        finished.reproduce(only="01", force=True)
+    (finished.folder / "01_first.ipynb").unlink()
+    with pytest.raises(places.Refused, match="there is no notebook 01_first.ipynb in notebooks/"):
+        finished.reproduce()
+    assert finished.hashes() == before
+    assert finished.manifest()["notebooks"]["01_first"]["state"] == "complete"
+
+
+def test_a_part_is_no_whole_run(finished):
+    assert finished.reproduce(only="03", force=True) == 0
+    assert finished.manifest()["run"] == {}
+    assert finished.reproduce() == 0
+    assert finished.manifest()["run"]["profile"] == "smoke"
+
+
 def test_second_run_of_the_same_profile(chain):
     folder = chain.data
     folder.mkdir(parents=True)
@@ -253,59 +249,6 @@ def test_two_homes_at_once(chain, tmp_path, monkeypatch):
         chain.data = tmp_path / f"home{seed}" / "data" / "smoke"
         hashes.append(chain.hashes())
     assert hashes[0] == hashes[1]
-
-
-def papermill(chain, name: str, *parameters: str, folder="/", **environment):
-    """Plain papermill on one notebook."""
-    path = chain.folder / f"{name}.ipynb"
-    command = [sys.executable, "-m", "papermill", str(path), "-", *parameters]
-    return subprocess.run(
-        command,
-        cwd=folder,
-        env={**os.environ, **environment},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-def test_by_hand_gives_the_same_files_and_voids_the_entry(finished):
-    before = finished.hashes()
-    parameters = ("-p", "profile", "smoke", "-p", "seed", "0")
-    done = papermill(finished, "01_first", *parameters)
-    assert done.returncode == 0, done.stderr
-    done = papermill(
-        finished, "02_second", folder=finished.folder, JPY_SESSION_NAME="02_second.ipynb"
-    )
-    assert done.returncode == 0, done.stderr
-    assert finished.hashes() == before
-    assert finished.states() == {
-        "01_first": "not checked",
-        "02_second": "not checked",
-        "03_third": None,
-    }
-
-
-def test_by_hand_with_wrong_parameters(chain):
-    for words, line in (
-        (("-p", "seed", "three"), "TypeError: seed must be an int, got str 'three'"),
-        (("-p", "seed", "true"), "TypeError: seed must be an int, got"),
-        (("-p", "profile", "7"), "TypeError: profile must be a str, got int 7"),
-        (("-p", "profile", "fast"), "ValueError: unknown profile 'fast': use one of smoke"),
-    ):
-        done = papermill(chain, "01_first", *words)
-        assert done.returncode != 0
-        assert line in done.stderr.splitlines()[-1] + done.stderr.splitlines()[-2]
-
-
-def test_by_hand_without_its_input(chain):
-    done = papermill(chain, "02_second")
-    assert done.returncode != 0
-    assert (
-        "FileNotFoundError: 01_draws.jsonl is missing: run the notebook 01 "
-        "with profile smoke and seed 0" in done.stderr
-    )
 
 
 def test_list(finished, capsys):

@@ -126,7 +126,7 @@ def test_a_save_voids_the_notebooks_entry(home):
     assert entries(home)["notebooks"]["01_first"] == {"state": "running"}
 
 
-REMEDY = "run the notebook 01 with profile smoke and seed 0"
+REMEDY = r"run (notebooks/01_\w+|the notebook 01) with profile smoke and seed 0"
 
 
 @pytest.mark.parametrize(
@@ -280,3 +280,17 @@ def test_installed_copy_is_refused(tmp_path):
         "error: dipllm_lib is installed as a copy, without its notebooks and data: "
         "run `python -m pip install -e .` in the repository\n"
     )
+
+
+def test_two_writers_lose_no_entry(home):
+    """A notebook by hand beside another: every save of both is in the manifest."""
+    code = (
+        "import sys\n"
+        "from dipllm_lib.run import profiles, store\n"
+        "profile = profiles.load('smoke', 0)\n"
+        "shelf = store.Shelf(sys.argv[1] + '_x', profile, profile.dip)\n"
+        "for k in range(25): shelf.save_text(str(k), f'{sys.argv[1]}_{k}.md')"
+    )
+    writers = [subprocess.Popen([sys.executable, "-c", code, n]) for n in ("01", "02")]
+    assert [writer.wait(60) for writer in writers] == [0, 0]
+    assert len(entries(home)["files"]) == 50
