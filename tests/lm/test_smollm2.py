@@ -104,9 +104,9 @@ from dipllm_lib.lm import adapters, backbones
 torch.set_num_threads(1)
 backbone = backbones.load("smollm2", dtype="bfloat16")
 adapters.load(backbone, sys.argv[1], "orders")
+ids = torch.tensor([backbone.encode(sys.argv[3])])
 with torch.inference_mode():
-    states =
-    backbone.causal.model(input_ids=torch.tensor([backbone.encode(sys.argv[3])])).last_hidden_state
+    states = backbone.causal.model(input_ids=ids).last_hidden_state
 np.save(sys.argv[2], (states @ backbone.head.T).float().numpy())
 """
 
@@ -157,11 +157,26 @@ def test_real_model_scores_in_both_precisions(table):
     """bfloat16 stays near float32, and both give probabilities that sum to 1."""
     torch.set_num_threads(1)
     found = []
-    for dtype in ("float32", "bfloat16"):
+    for dtype, close in (("float32", 1e-6), ("bfloat16", 1e-2)):
         backbone = backbones.load("smollm2", dtype=dtype)
         orders = [" A Ven Tri ;", " A Ven H ;", " A Ven Tri via ;", " A Ven Tyr ;"]
         choice = table([tuple(backbone.encode(order)) for order in orders])
         prompt = backbone.encode("1901 spring move\n Ita A Rom Ven F Nap\n you Ita\n")
         found.append(scoring.log_prob(backbone, [prompt], [choice], [[(i,) for i in range(4)]])[0])
-        assert np.exp(found[-1]).sum() == pytest.approx(1, abs=1e-9)
-    assert np.abs(found[0] - found[1]).max() < 0.1
+        assert np.exp(found[-1]).sum() == pytest.approx(1, abs=close)
+    assert np.abs(found[0] - found[1]).max() < 0.25
+
+
+@pytest.mark.slow
+def test_dequantised_once_into_the_cache(tmp_path):
+    """About 20 s: the copy is whole, readable by all, names no quantiser; a second call reads it."""
+    folder, source = smollm2.find("", "bfloat16", tmp_path)
+    assert folder == tmp_path / "smollm2-135m-instruct-bfloat16"
+    assert [p.name for p in tmp_path.iterdir()] == [folder.name]
+    assert source["weights_bytes"] == (folder / "model.safetensors").stat().st_size == 269_060_552
+    assert stat.S_IMODE((folder / "model.safetensors").stat().st_mode) == 0o644
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    assert "quantization_config" not in config and config["dtype"] == "bfloat16"
+    made = (folder / "source.json").stat().st_mtime_ns
+    assert smollm2.find("", "bfloat16", tmp_path) == (folder, source)
+    assert (folder / "source.json").stat().st_mtime_ns == made
