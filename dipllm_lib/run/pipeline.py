@@ -12,6 +12,8 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
+import pandas as pd
+
 from dipllm_lib.run import (
     execute,
     files,
@@ -115,6 +117,21 @@ def plan(
     graph.check(chain)
     folder = places.root() / "notebooks" if folder is None else folder
     return Run(profiles.load(profile, seed), chain, folder, package)
+
+
+def table(profile: str) -> pd.DataFrame:
+    """The graph for 00: columns notebook, reads, writes, minutes under `profile`."""
+    place = profiles.NAMES.index(profile)
+    rows = [
+        {
+            "notebook": notebook.name,
+            "reads": ", ".join(notebook.reads),
+            "writes": ", ".join(notebook.writes),
+            "minutes": notebook.minutes[place],
+        }
+        for notebook in GRAPH
+    ]
+    return pd.DataFrame(rows)
 
 
 def chosen(run: Run, first: str | None, only: str | None) -> list[Notebook]:

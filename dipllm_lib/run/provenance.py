@@ -14,6 +14,8 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
+import pandas as pd
+
 from dipllm_lib.run.profiles import Profile
 
 DISTRIBUTION = "dipllm-lib"
@@ -92,6 +94,13 @@ def machine(profile: Profile, root: Path) -> dict:
         "python": ".".join(platform.python_version_tuple()[:2]),
         "lock": lock_hash(root),
     }
+
+
+def table(profile: Profile, root: Path) -> pd.DataFrame:
+    """Columns item, value: versions of Python and the packages, then the machine; null is empty."""
+    rows = {**versions(), **{k: v for k, v in machine(profile, root).items() if k != "python"}}
+    texts = ["" if value is None else str(value) for value in rows.values()]
+    return pd.DataFrame({"item": list(rows), "value": texts})
 
 
 def peak_mb(children_only: bool = False) -> int:

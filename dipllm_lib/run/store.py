@@ -29,9 +29,15 @@ from dipllm_lib.run.manifest import Manifest
 from dipllm_lib.run.places import home
 from dipllm_lib.run.profiles import Profile, Settings
 
-__all__ = ["Shelf", "home"]
+__all__ = ["Shelf", "home", "versions"]
+
 
 VOLATILE = ("adapter_config.json",)  # peft lists the targets of an adapter in set order
+
+
+def versions(profile: Profile) -> pd.DataFrame:
+    """Columns item, value: versions and machine, for 00; save it as a volatile table."""
+    return provenance.table(profile, places.root())
 
 
 class Shelf:

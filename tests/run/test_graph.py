@@ -47,6 +47,14 @@ def test_broken_graphs(chain, message):
         graph.check(chain)
 
 
+def test_table_of_the_graph():
+    table = pipeline.table("cpu").set_index("notebook")
+    assert list(table.index) == [notebook.name for notebook in pipeline.GRAPH]
+    assert table.loc["02_q_decomposition", "reads"] == "01_search.jsonl"
+    assert "02_samples.jsonl" in table.loc["02_q_decomposition", "writes"].split(", ")
+    assert table["minutes"].sum() <= 150
+
+
 def test_the_graph():
     graph.check(pipeline.GRAPH)
     kinds = {rule.kind for notebook in pipeline.GRAPH for rule in notebook.tables.values()}

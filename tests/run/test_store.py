@@ -235,6 +235,12 @@ def test_tasks_in_order_with_kept_ones(home):
         alone.tasks(math.sqrt, [1, 2], ["a", "a"])
 
 
+def test_versions():
+    table = store.versions(PROFILE).set_index("item")["value"]
+    assert table["python"] == ".".join(map(str, sys.version_info[:3]))
+    assert table["threads"] == "2" and table["cpu"]
+
+
 def test_provenance(home):
     content = shelf().provenance()
     assert content["profile"] == "smoke" and content["seed"] == 0
