@@ -105,18 +105,19 @@ def six_vs_one(six, one, games: int, end: game.EndRules, seed: int) -> pd.DataFr
 def summary(rows: pd.DataFrame, rng: np.random.Generator, resamples: int) -> pd.DataFrame:
     """Mean over powers of the per-power means, with 95 % bootstrap intervals within powers.
 
-    rows: of one or several pairings. Columns one, six, measure, mean, low, high, games. ValueError
-    if a pairing does not have every power equally often.
+    With one game per power nothing varies within a power; games are then resampled across powers,
+    which can only widen the interval. rows: of one or several pairings. Columns one, six, measure,
+    mean, low, high, games. ValueError if a pairing does not have every power equally often.
     """
     out = []
     for (one, six), pairing in rows.groupby(["one", "six"], sort=False):
         count = pairing["power"].value_counts()
         if len(count) != 7 or count.nunique() != 1:
             raise ValueError(f"{one} against six {six}: seats are unbalanced, {count.to_dict()}")
+        strata = pairing["power"].to_numpy() if len(pairing) > 7 else None
         for measure in MEASURES:
-            mean, low, high = stats.mean_interval(
-                pairing[measure].to_numpy(), rng, resamples, strata=pairing["power"].to_numpy()
-            )
+            values = pairing[measure].to_numpy()
+            mean, low, high = stats.mean_interval(values, rng, resamples, strata)
             out.append({
                 "one": one,
                 "six": six,

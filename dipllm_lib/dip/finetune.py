@@ -16,7 +16,7 @@ Samples are made in `samples.py`.
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +28,7 @@ from dipllm_lib.dip.samples import Sample, build, row_turn, split
 from dipllm_lib.lm import adapters, backbones, packing, scoring, steps
 from dipllm_lib.lm.backbones import Backbone
 from dipllm_lib.lm.choices import Path as TokenPath
-from dipllm_lib.run import seeding
+from dipllm_lib.run import seeding, stats
 from dipllm_lib.run.profiles import DiplomacySettings
 
 __all__ = [
@@ -105,6 +105,18 @@ def evaluate(backbone: Backbone, samples: Sequence[Sample]) -> pd.DataFrame:
         covered = float(np.exp(found).sum())
         rows.append((sample.game, sample.phase, sample.power, kl, covered))
     return pd.DataFrame(rows, columns=["game", "phase", "power", "kl", "covered"])
+
+
+def divergence_table(
+    found: Mapping[str, Sequence[float]], rng: np.random.Generator, resamples: int
+) -> pd.DataFrame:
+    """One row per policy: policy, kl (nats, mean with interval over power-turns), turns."""
+    rows = []
+    for name, values in found.items():
+        mean, low, high = stats.mean_interval(np.asarray(values), rng, resamples)
+        row = {"policy": name, "kl": mean, "kl_low": low, "kl_high": high}
+        rows.append(row | {"turns": len(values)})
+    return pd.DataFrame(rows)
 
 
 def training_key(samples: Sequence[Sample], settings: DiplomacySettings, seed: int) -> str:

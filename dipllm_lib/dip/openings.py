@@ -1,12 +1,8 @@
-"""What players do with one unit on one position: the openings before and after fine-tuning (Xu et
-al. 2025, Fig. 7).
+"""What players do in the opening: probabilities of each unit's orders (Xu et al. 2025, Fig. 7).
 
-A source is an explicit policy (log_prob, sample) or the joint orders and probabilities of a search.
-
-    marginal:     p(a^d)                 sum over joint orders; by draws for a policy, exact for a
-        search
-    conditional:  p(a^d | all other orders of the turn fixed), exact: joint probabilities,
-        renormalised over the unit's orders
+A joint policy on one turn is a mapping from joint orders to probabilities. That of a search is
+exact, that of a player is the shares in a number of draws. The marginal of a unit sums over the
+orders of the others.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,103 +12,59 @@ import pandas as pd
 
 from dipllm_lib.dip import orders
 from dipllm_lib.dip.policies import Explicit
+from dipllm_lib.dip.samples import row_joints, row_turn
+
+Policy = dict[orders.Joint, float]
+OPENING = "S1901M"
 
 
-class Target:
-    """The joint orders of a search record with their probabilities, as an explicit policy.
+def mixture(rows: Sequence[dict], power: str) -> tuple[orders.Turn, Policy]:
+    """(turn, mean of the targets) of `power` in spring 1901 over all samples in `rows`.
 
-    joints: K joint orders; probabilities (K,), sum 1
+    rows: of 02_samples.jsonl. Raises ValueError if none is of that turn.
     """
-
-    def __init__(
-        self, joints: Sequence[orders.Joint], probabilities: np.ndarray, name: str = "target"
-    ):
-        self.name = name
-        self.joints = [tuple(map(int, joint)) for joint in joints]
-        self.probabilities = np.asarray(probabilities, np.float64)
-        if len(self.joints) != len(self.probabilities) or abs(self.probabilities.sum() - 1) > 1e-6:
-            raise ValueError(f"{name}: the probabilities are no distribution over its joint orders")
-
-    def act(
-        self, turns: Sequence[orders.Turn], rngs: Sequence[np.random.Generator]
-    ) -> list[orders.Joint]:
-        """A draw per turn; all turns must be the one whose search this was."""
-        return [self.sample(turn, 1, rng)[0] for turn, rng in zip(turns, rngs, strict=True)]
-
-    def log_prob(self, turn: orders.Turn, joints: Sequence[orders.Joint]) -> np.ndarray:
-        """Log-probability (K,) of `joints`; -inf for one that is no candidate."""
-        table = dict(zip(self.joints, self.probabilities, strict=True))
-        found = np.array([table.get(tuple(map(int, joint)), 0.0) for joint in joints])
-        return np.log(found, out=np.full(len(found), -np.inf), where=found > 0)
-
-    def sample(self, turn: orders.Turn, n: int, rng: np.random.Generator) -> list[orders.Joint]:
-        picks = rng.choice(len(self.joints), n, p=self.probabilities / self.probabilities.sum())
-        return [self.joints[i] for i in picks]
+    opening = [row for row in rows if row["phase"] == OPENING and row["power"] == power]
+    if not opening:
+        raise ValueError(f"no sample of {power} in {OPENING}: search more games in notebook 01")
+    policy: Policy = {}
+    for row in opening:
+        for joint, probability in zip(row_joints(row), row["target"], strict=True):
+            policy[joint] = policy.get(joint, 0.0) + probability / len(opening)
+    return row_turn(opening[0]), policy
 
 
-def slot_of(turn: orders.Turn, unit: str) -> int:
-    """Slot of `unit` ("A MUN") in `turn`. Raises ValueError if it has none."""
-    if unit not in turn.units:
-        raise ValueError(f"{unit} has no orders to get here, only {', '.join(turn.units)}")
-    return turn.units.index(unit)
+def sampled(player: Explicit, turn: orders.Turn, draws: int, rng: np.random.Generator) -> Policy:
+    """Shares of the joint orders in `draws` independent draws of a player."""
+    policy: Policy = {}
+    for joint in player.sample(turn, draws, rng):
+        policy[tuple(joint)] = policy.get(tuple(joint), 0.0) + 1 / draws
+    return policy
 
 
-def marginal_table(
-    turn: orders.Turn,
-    unit: str,
-    sources: Mapping[str, Explicit],
-    draws: int,
-    rng: np.random.Generator,
-) -> pd.DataFrame:
-    """Columns order and one per source: probability of each order of `unit` (shares of `draws`
-    samples for a policy).
+def marginals(turn: orders.Turn, policies: Mapping[str, Policy]) -> pd.DataFrame:
+    """Columns unit, order and one per policy: probability of each order of each unit.
 
-    Rows are the orders that any source gives, most probable of the last source first.
+    Rows are the orders that any policy gives, per unit the most probable of the last policy first.
     """
-    slot, columns = slot_of(turn, unit), {}
-    for name, source in sources.items():
-        if isinstance(source, Target):
-            joints, weights = source.joints, source.probabilities
-        else:
-            joints, weights = source.sample(turn, draws, rng), np.full(draws, 1 / draws)
-        shares: dict[str, float] = {}
-        for joint, weight in zip(joints, weights, strict=True):
-            text = orders.to_text(int(joint[slot]))
-            shares[text] = shares.get(text, 0.0) + float(weight)
-        columns[name] = shares
-    return _ranked(columns)
+    parts = []
+    for slot, unit in enumerate(turn.units):
+        columns = {}
+        for name, policy in policies.items():
+            shares: dict[str, float] = {}
+            for joint, probability in policy.items():
+                text = orders.to_text(joint[slot])
+                shares[text] = shares.get(text, 0.0) + probability
+            columns[name] = shares
+        texts = sorted({text for shares in columns.values() for text in shares})
+        part = pd.DataFrame({"unit": unit, "order": texts})
+        for name, shares in columns.items():
+            part[name] = [shares.get(text, 0.0) for text in texts]
+        parts.append(part.sort_values([name, "order"], ascending=[False, True]))
+    return pd.concat(parts, ignore_index=True)
 
 
-def conditional_table(
-    turn: orders.Turn, unit: str, fixed: Mapping[str, str], sources: Mapping[str, Explicit]
-) -> pd.DataFrame:
-    """Columns order and one per source: probability of each order of `unit` given the orders
-    `fixed` of all other units.
-
-    fixed: unit text -> order text ("A BER" -> "A BER - KIE"). A column is NaN where the source
-        gives these no weight.
-    """
-    slot = slot_of(turn, unit)
-    missing = [other for other in turn.units if other != unit and other not in fixed]
-    if missing:
-        raise ValueError(f"orders of {', '.join(missing)} are not fixed: give one for each")
-    base = [orders.from_text(fixed[u], turn.boards) if u != unit else -1 for u in turn.units]
-    options = turn.options(tuple(base[:slot])).tolist()
-    joints = [(*base[:slot], option, *base[slot + 1 :]) for option in options]
-    columns = {}
-    for name, source in sources.items():
-        weights = np.exp(source.log_prob(turn, joints))
-        total = weights.sum()
-        shares = weights / total if total > 0 else np.full(len(weights), np.nan)
-        columns[name] = dict(zip(map(orders.to_text, options), shares.tolist(), strict=True))
-    return _ranked(columns)
-
-
-def _ranked(columns: Mapping[str, Mapping[str, float]]) -> pd.DataFrame:
-    """Table of the columns, missing entries 0, sorted by the last column and then by order text."""
-    texts = sorted({text for shares in columns.values() for text in shares})
-    table = pd.DataFrame({"order": texts})
-    for name, shares in columns.items():
-        table[name] = [shares.get(text, 0.0) for text in texts]
-    last = table.columns[-1]
-    return table.sort_values(last, ascending=False, kind="stable", ignore_index=True)
+def distances(table: pd.DataFrame, target: str = "target") -> dict[str, float]:
+    """Total variation of each policy of `marginals` to that in column `target`, mean over units."""
+    names = [name for name in table.columns if name not in ("unit", "order", target)]
+    gaps = table[names].sub(table[target], axis=0).abs()
+    return (gaps.groupby(table["unit"]).sum() / 2).mean().to_dict()

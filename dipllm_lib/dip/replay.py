@@ -6,6 +6,7 @@ retreat lists and centres are compared with the next position.
 """
 
 import warnings
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -22,17 +23,18 @@ def official_game():
     return Official()
 
 
-def run(
-    official, before: Boards, orders: Orders, waives: dict[str, int] | None = None
+def process(
+    official, before: Boards, texts: Mapping[str, Sequence[str]]
 ) -> tuple[dict, dict[str, list[str]]]:
     """Process one phase on the package: its state after it, and its result words by unit.
-    ValueError if it refuses an order.
+
+    texts: orders by power name. ValueError if it refuses an order.
     """
     # set_state keeps the units removed in the phase before and would remove them again
     official.error, official.popped, official.dislodged = [], [], {}
     official.set_state(states.to_state(before))
-    for name, texts in legalise.order_texts(before, _by_land(before, orders))[0].items():
-        official.set_orders(name, texts, expand=False)
+    for name, given in texts.items():
+        official.set_orders(name, list(given), expand=False)
     if official.error:
         raise ValueError(
             f"{boards.phase_name(before)}: the package refuses orders: {official.error}"
@@ -42,6 +44,11 @@ def run(
     return official.get_state(), {
         unit: [str(word) for word in words] for unit, words in results.items()
     }
+
+
+def run(official, before: Boards, orders: Orders) -> tuple[dict, dict[str, list[str]]]:
+    """`process` for orders as arrays, as official texts."""
+    return process(official, before, legalise.order_texts(before, _by_land(before, orders))[0])
 
 
 def _by_land(before: Boards, orders: Orders) -> Orders:

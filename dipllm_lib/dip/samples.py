@@ -6,11 +6,12 @@ mass it keeps is recorded.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dipllm_lib.dip import atlas, orders, states, text
+from dipllm_lib.dip.policies import Explicit
 from dipllm_lib.lm.backbones import Backbone
 from dipllm_lib.lm.choices import Path, Tries, path
 from dipllm_lib.run.profiles import DiplomacySettings
@@ -45,6 +46,39 @@ def row_turn(row: dict) -> orders.Turn:
     if turn is None:
         raise ValueError(f"{row['game']} {row['phase']}: {row['power']} has no orders to give")
     return turn
+
+
+def row_joints(row: dict) -> list[orders.Joint]:
+    """The candidate joint orders of a row. Raises ValueError for one that is not legal."""
+    turn = row_turn(row)
+    return [orders.parse_joint(turn, texts) for texts in row["joints"]]
+
+
+def policy_kl(rows: Sequence[dict], policy: Explicit) -> np.ndarray:
+    """KL(pi* || policy) in nats of every row, for a policy with exact probabilities."""
+    found = []
+    for row in rows:
+        target = np.asarray(row["target"], np.float64)
+        log_probs = policy.log_prob(row_turn(row), row_joints(row))
+        positive = target > 0
+        found.append(float(target[positive] @ (np.log(target[positive]) - log_probs[positive])))
+    return np.array(found)
+
+
+def shuffled(samples: Sequence[Sample], rng: np.random.Generator) -> list[Sample]:
+    """The samples, each behind the prompt of another one of the same power: a control.
+
+    Samples of a power that has only one are left out.
+    """
+    result = []
+    for power in sorted({sample.power for sample in samples}):
+        own = [sample for sample in samples if sample.power == power]
+        if len(own) > 1:
+            shift = int(rng.integers(1, len(own)))
+            others = own[shift:] + own[:shift]
+            pairs = zip(own, others, strict=True)
+            result += [replace(sample, prompt=other.prompt) for sample, other in pairs]
+    return result
 
 
 def split(

@@ -164,6 +164,24 @@ def load(
     return backbone
 
 
+def check(kind: str, base_model: str = "", offline: bool = True) -> str:
+    """One line on where the backbone comes from, without loading it.
+
+    Raises what `load` raises for an unknown kind or for a model that is not there.
+    """
+    if kind == "scratch":
+        return "scratch: built from its config, nothing to install"
+    if kind == "smollm2":
+        if not base_model or not Path(base_model).is_dir():
+            with smollm2.gguf_file(base_model) as path:
+                smollm2.check(path)
+        return f"{smollm2.NAME}: found, size and sha256 as expected"
+    if kind != "folder":
+        raise ValueError(f"unknown backbone {kind!r}: use scratch, smollm2 or folder")
+    _find_folder(base_model, offline)
+    return f"folder {Path(base_model).name}: found"
+
+
 def _scratch(hidden, layers, heads, words, seed, dtype) -> Backbone:
     """Llama with tied embeddings and inner width 4 hidden; its random weights depend on `seed` and
     the sizes only.
@@ -194,6 +212,14 @@ def _folder(base_model: str, dtype: str, offline: bool) -> Backbone:
     """A Llama of the transformers library from a folder, or from the hub if `base_model` is no
     folder.
     """
+    local = _find_folder(base_model, offline)
+    name = Path(base_model).name if local else base_model
+    return _open(base_model, dtype, name, {"kind": "folder", "name": name, "dtype": dtype}, local)
+
+
+def _find_folder(base_model: str, offline: bool) -> bool:
+    """Whether `base_model` is a folder (of a Llama), not a hub id. FileNotFoundError if
+    neither can be."""
     local = Path(base_model).is_dir()
     if not base_model or (not local and offline):
         raise FileNotFoundError(
@@ -201,8 +227,7 @@ def _folder(base_model: str, dtype: str, offline: bool) -> Backbone:
         )
     if local:
         _check_family(Path(base_model))
-    name = Path(base_model).name if local else base_model
-    return _open(base_model, dtype, name, {"kind": "folder", "name": name, "dtype": dtype}, local)
+    return local
 
 
 def _check_family(folder: Path) -> None:

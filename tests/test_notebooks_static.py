@@ -1,0 +1,134 @@
+"""The shape of every notebook: what a reader may rely on before anything runs."""
+
+import ast
+import re
+import sys
+import warnings
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from dipllm_lib.run import pipeline, profiles
+
+ROOT = Path(__file__).resolve().parent.parent
+FILES = sorted((ROOT / "notebooks").glob("*.ipynb"))
+ALLOWED = {"numpy", "pandas", "matplotlib", "IPython", "dipllm_lib"} | set(sys.stdlib_module_names)
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Try)
+FORBIDDEN_NAMES = {"exit", "quit", "input", "open", "eval", "exec", "print_time"}
+FORBIDDEN_ATTRIBUTES = {("os", "chdir"), ("sys", "path"), ("sys", "exit"), ("time", "time")}
+
+
+def read(path: Path) -> nbformat.NotebookNode:
+    return nbformat.read(path, as_version=4)
+
+
+def code_cells(path: Path) -> list[nbformat.NotebookNode]:
+    return [c for c in read(path).cells if c.cell_type == "code"]
+
+
+def table_entries(text: str, row: str) -> list[str]:
+    """The backticked names in the row `| row | ... |` of a markdown table."""
+    line = next(line for line in text.splitlines() if line.startswith(f"| {row} |"))
+    return re.findall(r"`([^`]+)`", line)
+
+
+def test_the_folder_holds_exactly_the_notebooks_of_the_graph():
+    assert [p.stem for p in FILES] == [n.name for n in pipeline.GRAPH]
+
+
+@pytest.fixture(params=FILES, ids=lambda p: p.stem)
+def path(request) -> Path:
+    return request.param
+
+
+def test_format(path):
+    raw = read(path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        nbformat.validate(raw)
+    assert (raw.nbformat, raw.nbformat_minor) == (4, 5)
+    assert raw.metadata.kernelspec.name == "python3"
+    assert not {"widgets", "papermill", "execution"} & set(raw.metadata)
+    ids = [c.id for c in raw.cells]
+    assert len(set(ids)) == len(ids)
+    assert path.stat().st_size <= 100_000
+
+
+def test_no_outputs_and_no_counts(path):
+    assert all(not c.outputs and c.execution_count is None for c in code_cells(path))
+    assert all("execution" not in c.metadata for c in code_cells(path))
+
+
+def test_one_parameters_cell_with_two_literals(path):
+    cells = code_cells(path)
+    tagged = [i for i, c in enumerate(cells) if "parameters" in c.metadata.get("tags", [])]
+    assert tagged == [1]
+    body = ast.parse(cells[1].source).body
+    values = {s.targets[0].id: ast.literal_eval(s.value) for s in body}
+    assert values == {"profile": "smoke", "seed": 0}
+
+
+def test_cells_are_short_and_explained(path):
+    cells = read(path).cells
+    code = [c for c in cells if c.cell_type == "code"]
+    assert len(cells) - len(code) >= len(code)
+    for c in code:
+        assert len([line for line in c.source.splitlines() if line.strip()]) <= 15, c.source
+
+
+def test_no_definitions_no_shell_no_escape(path):
+    for c in code_cells(path):
+        for node in ast.walk(ast.parse(c.source)):
+            assert not isinstance(node, DEFINITIONS)
+            if isinstance(node, ast.Assign):
+                assert not isinstance(node.value, ast.Lambda)
+            if isinstance(node, ast.Name):
+                assert node.id not in FORBIDDEN_NAMES
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                assert (node.value.id, node.attr) not in FORBIDDEN_ATTRIBUTES
+
+
+def test_imports_are_few_and_in_the_first_code_cell(path):
+    for i, c in enumerate(code_cells(path)):
+        for node in ast.walk(ast.parse(c.source)):
+            if isinstance(node, ast.Import):
+                names = [a.name for a in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                names = [node.module]
+            else:
+                continue
+            assert i == 0
+            assert {n.split(".")[0] for n in names} <= ALLOWED
+
+
+def test_no_absolute_paths(path):
+    text = path.read_text(encoding="utf-8")
+    assert not re.search(r"(?<![\w.:/])/(home|root|Users|tmp|work|opt|usr)/|[A-Z]:\\\\", text)
+
+
+def test_its_table_is_the_graph(path):
+    node = next(n for n in pipeline.GRAPH if n.name == path.stem)
+    text = read(path).cells[0].source
+    assert table_entries(text, "reads") == list(node.reads)
+    assert table_entries(text, "writes") == list(node.writes)
+    assert all(name < node.number for name in (r[:2] for r in node.reads))
+    assert all(name.startswith(node.number) for name in node.writes)
+
+
+def test_it_says_what_was_found_where_it_departs_and_what_to_try(path):
+    text = "\n".join(c.source for c in read(path).cells if c.cell_type == "markdown")
+    for heading in ("What was found", "Where this departs from the paper", "Three things to try"):
+        assert f"## {heading}" in text, heading
+
+
+def test_no_profile_is_special():
+    """A profile changes numbers, never code paths."""
+    sources = [p for d in ("dip", "lm") for p in (ROOT / "dipllm_lib" / d).glob("*.py")]
+    texts = [p.read_text(encoding="utf-8") for p in sources]
+    texts += [c.source for p in FILES for c in code_cells(p)]
+    for text in texts:
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Compare):
+                constants = [n.value for n in ast.walk(node) if isinstance(n, ast.Constant)]
+                assert not set(profiles.NAMES) & {c for c in constants if isinstance(c, str)}
