@@ -114,10 +114,9 @@ def summary(rows: pd.DataFrame, rng: np.random.Generator, resamples: int) -> pd.
         count = pairing["power"].value_counts()
         if len(count) != 7 or count.nunique() != 1:
             raise ValueError(f"{one} against six {six}: seats are unbalanced, {count.to_dict()}")
-        strata = pairing["power"].to_numpy() if len(pairing) > 7 else None
         for measure in MEASURES:
             values = pairing[measure].to_numpy()
-            mean, low, high = stats.mean_interval(values, rng, resamples, strata)
+            mean, low, high = stats.mean_interval(values, rng, resamples, _strata(pairing))
             out.append({
                 "one": one,
                 "six": six,
@@ -140,6 +139,10 @@ def difference(
     a, b = (rows.sort_values("game") for rows in (first, second))
     if a["game"].tolist() != b["game"].tolist() or a["power"].tolist() != b["power"].tolist():
         raise ValueError("a paired difference needs the same games and seats in both tables")
-    strata = a["power"].to_numpy()
     values = (rows[measure].to_numpy() for rows in (a, b))
-    return stats.paired_interval(*values, rng, resamples, strata)
+    return stats.paired_interval(*values, rng, resamples, _strata(a))
+
+
+def _strata(pairing: pd.DataFrame) -> np.ndarray | None:
+    """Power of each game; None where each power has one game and nothing varies within it."""
+    return pairing["power"].to_numpy() if len(pairing) > 7 else None

@@ -17,6 +17,7 @@ Samples are made in `samples.py`.
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from importlib import metadata
 from pathlib import Path
 
 import numpy as np
@@ -214,17 +215,17 @@ def model_card(
     source, first, last = backbone.source, history["kl"].iloc[0], history["kl"].dropna().iloc[-1]
     trained = sum(p.numel() for _, p in adapters.trainable(backbone))
     origin = source.get("sha256") or f"random weights, seed {source.get('seed')}"
-    rank = f"rank {settings.lora_rank}" if settings.lora_rank else "all weights"
+    what = f"LoRA of rank {settings.lora_rank}, peft {metadata.version('peft')}"
+    what = what if settings.lora_rank else "no adapter, all weights"
     lines = [
         f"# {name}\n",
         f"- Base model: {backbone.name}, {settings.dtype}, {origin}.",
-        "- Task and data: no-press Diplomacy orders in codec compact; targets of the search,"
-        f" made by {notebook}.",
-        f"- Trained: {rank}, {trained} weights, {len(history) - 1} steps of AdamW,"
-        f" {settings.finetune_objective},"
-        f" lr {settings.finetune_lr}, saved in the form of the peft library.",
-        f"- Result: KL(target || model) on unseen games {first:.3f} before, {last:.3f} after,"
-        " nats per power-turn.",
+        "- Task and data: no-press Diplomacy orders in our compact text; targets of the equilibrium"
+        f" search; made by notebooks/{notebook}.ipynb.",
+        f"- Trained: {what}; {trained} weights, {len(history) - 1} steps of AdamW from"
+        f" {settings.finetune_lr}, objective {settings.finetune_objective}.",
+        f"- Result: KL(target || model) on unseen games {first:.3f} before, {last:.3f} nats per"
+        " power-turn after.",
         "- Limits: learned from games of rule-based players; the decoder, not the model, keeps"
         " orders legal.",
     ]
