@@ -169,7 +169,7 @@ def test_real_model_scores_in_both_precisions(table):
 
 @pytest.mark.slow
 def test_dequantised_once_into_the_cache(tmp_path):
-    """About 20 s: the copy is whole, readable by all, names no quantiser; a second call reads it."""
+    """About 20 s. The copy is whole, readable by all, names no quantiser; then it is only read."""
     folder, source = smollm2.find("", "bfloat16", tmp_path)
     assert folder == tmp_path / "smollm2-135m-instruct-bfloat16"
     assert [p.name for p in tmp_path.iterdir()] == [folder.name]
