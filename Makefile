@@ -18,7 +18,7 @@ lab: .venv/.installed
 	@$(PY) -m jupyterlab notebooks
 
 bench: .venv/.installed
-	@$(PY) -m dipllm_lib bench all
+	@$(PY) -m dipllm_lib bench
 
 .venv/.installed: requirements.lock pyproject.toml
 	$(if $(PYTHON),,$(error no Python 3.11, 3.12 or 3.13 on the path: install one, or name it with PYTHON=...))

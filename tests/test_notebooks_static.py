@@ -110,8 +110,8 @@ def test_no_absolute_paths(path):
 def test_its_table_is_the_graph(path):
     node = next(n for n in pipeline.GRAPH if n.name == path.stem)
     text = read(path).cells[0].source
-    assert table_entries(text, "reads") == list(node.reads)
-    assert table_entries(text, "writes") == list(node.writes)
+    assert set(table_entries(text, "reads")) == set(node.reads)
+    assert sorted(table_entries(text, "writes")) == sorted(node.writes)
     assert all(name < node.number for name in (r[:2] for r in node.reads))
     assert all(name.startswith(node.number) for name in node.writes)
 

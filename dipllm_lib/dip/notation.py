@@ -171,4 +171,5 @@ def unit_of(order: int) -> str:
 
 
 def is_build(order: int) -> bool:
+    """Whether an order id builds an army or a fleet."""
     return bool(np.isin(v.VOCABULARY[order, v.KIND], (boards.BUILD_ARMY, boards.BUILD_FLEET)))

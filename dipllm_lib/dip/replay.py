@@ -15,7 +15,7 @@ from . import atlas, boards, deviations, legalise, rules, states
 from .boards import Boards, Orders
 
 
-def official_game():
+def official_game() -> object:
     """A history-free game of the package, to be reused with `set_state`."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)

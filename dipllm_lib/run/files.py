@@ -146,6 +146,6 @@ def to_json(value, indent: int | None = None) -> str:
     )
 
 
-def read_json(path: Path):
+def read_json(path: Path) -> object:
     """The content of a JSON file."""
     return json.loads(path.read_text(encoding="utf-8"))

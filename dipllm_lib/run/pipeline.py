@@ -52,7 +52,7 @@ GRAPH = (
         tables={
             "01_value_error": TRAINING,
             "01_regret": CLOSE,
-            "01_search": CLOSE,
+            "01_diagnostics": CLOSE,
             "01_reliability": TRAINING,
             "01_teacher": STATISTICAL,
             "01_games": EXACT,

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import matplotlib as mpl
 import pandas as pd
 from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
 
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 YELLOW, BLUE, RED, PINK, GREY = "#F0E442", "#0072B2", "#D55E00", "#CC79A7", "#7F7F7F"
@@ -68,7 +69,9 @@ def style() -> Iterator[None]:
         yield
 
 
-def axes(columns: int = 1, rows: int = 1, across: int = 1, height: float = HEIGHT, **options):
+def axes(
+    columns: int = 1, rows: int = 1, across: int = 1, height: float = HEIGHT, **options
+) -> tuple:
     """(figure, axes): `columns` of a paper wide, `rows` x `across` axes, `height` inches a row.
 
     From here on the style holds in the whole process, since labels and lines are made after this
@@ -92,7 +95,7 @@ def render(figure) -> tuple[bytes, bytes]:
     return png.getvalue(), pdf.getvalue()
 
 
-def show(png: bytes):
+def show(png: bytes) -> object:
     """A display of a rendered figure, small enough to read beside text."""
     from IPython.display import Image
 
@@ -106,8 +109,8 @@ def curve(
     y: str,
     by: str | None = None,
     band: tuple[str, str] | None = None,
-    ax=None,
-):
+    ax: Axes | None = None,
+) -> Axes:
     """Lines of `y` over `x`, one per value of `by` (an agent), with a band between two columns."""
     ax = axes()[1] if ax is None else ax
     groups = [(None, table)] if by is None else list(table.groupby(by, sort=False))
@@ -123,7 +126,9 @@ def curve(
     return ax
 
 
-def intervals(table: pd.DataFrame, agent: str, mean: str, low: str, high: str, ax=None):
+def intervals(
+    table: pd.DataFrame, agent: str, mean: str, low: str, high: str, ax: Axes | None = None
+) -> Axes:
     """One row per agent: its mean with its interval, the first row on top."""
     ax = axes()[1] if ax is None else ax
     for row, line in enumerate(table.to_dict("records")):
@@ -136,14 +141,14 @@ def intervals(table: pd.DataFrame, agent: str, mean: str, low: str, high: str, a
     return ax
 
 
-def chance(ax, value: float, text: str, vertical: bool = False):
+def chance(ax: Axes, value: float, text: str, vertical: bool = False) -> Axes:
     """A dashed line of what no skill gives."""
     draw = ax.axvline if vertical else ax.axhline
     draw(value, color=GREY, ls="--", lw=1, label=text)
     return ax
 
 
-def published(ax, x, y, citation: str):
+def published(ax: Axes, x, y, citation: str) -> Axes:
     """Numbers of a paper: hollow and named so, never in the look of a measurement."""
     ax.plot(x, y, ls="none", marker="o", mfc="none", color=BLACK, label=f"paper, {citation}")
     return ax

@@ -19,7 +19,7 @@ B22B = "Bakhtin et al. 2022b"
 WEIS = "Weis et al. 2026"
 
 
-def setting(smoke, cpu, paper, text: str, unit: str, source: str):
+def setting(smoke, cpu, paper, text: str, unit: str, source: str) -> object:
     """One dataclass field without a default; its three values and its documentation lie in the metadata."""
     values = {"smoke": smoke, "cpu": cpu, "paper": paper}
     return field(metadata={"values": values, "text": text, "unit": unit, "source": source})
