@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import atlas
+from dipllm_lib.dip import atlas
 
 SPRING_MOVES, SPRING_RETREATS, FALL_MOVES, FALL_RETREATS, ADJUSTMENTS, OVER = range(6)
 PHASE_SUFFIX = ("S{}M", "S{}R", "F{}M", "F{}R", "W{}A", "COMPLETED")

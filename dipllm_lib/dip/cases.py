@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from . import atlas, boards, game, legalise, outcomes, policies, replay, rules, states
-from .boards import Boards
+from dipllm_lib.dip import atlas, boards, game, legalise, outcomes, policies, replay, rules, states
+from dipllm_lib.dip.boards import Boards
 
 
 class Case(NamedTuple):

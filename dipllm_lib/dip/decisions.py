@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .atlas import N_PROVINCES
+from dipllm_lib.dip.atlas import N_PROVINCES
 
 UNKNOWN, YES, NO, VOID = 0, 1, 2, 3  # VOID: a support that matches no order
 NO_ROUTE, LAND, BY_CONVOY, OPEN = 0, 1, 2, 3  # OPEN: by convoy, by land if the convoy fails

@@ -1,11 +1,13 @@
 """Known deviations of the package `diplomacy` from the rules, each recognised by its structure.
 
-B1  with the word VIA, support by the occupant's own power counts towards its dislodgement B2
-own-power support counts when it asks whether a convoying fleet is disrupted B3  after a
-dislodgement by convoy the list of retreats holds closed provinces B4  a false paradox: a support
-for the convoying fleet, given from the convoy's destination, is already cut B5  head-to-head, each
-side supported by a unit of the other's power: one side wins where both must bounce C1  inside a
-paradox, a convoy whose intent is only shown by the fleet still goes by land
+    B1  with the word VIA, support by the occupant's own power counts towards its dislodgement
+    B2  own-power support counts when it asks whether a convoying fleet is disrupted
+    B3  after a dislodgement by convoy the list of retreats holds closed provinces
+    B4  a false paradox: a support for the convoying fleet, given from the convoy's destination,
+        is already cut
+    B5  head-to-head, each side supported by a unit of the other's power: one side wins where both
+        must bounce
+    C1  inside a paradox, a convoy whose intent is only shown by the fleet still goes by land
 
 A difference that none of them explains is an error, never skipped.
 """
@@ -14,9 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import atlas, boards, states
-from .boards import Boards, Orders
-from .decisions import BY_CONVOY, NO, YES, Decisions
+from dipllm_lib.dip import atlas, boards, states
+from dipllm_lib.dip.boards import Boards, Orders
+from dipllm_lib.dip.decisions import BY_CONVOY, NO, YES, Decisions
 
 CAUSES = ("B1", "B2", "B3", "B4", "B5", "C1")
 PACKAGE_SOLO = 18

@@ -4,6 +4,8 @@ Every function takes `ax=None` (or draws a small grid of axes), returns the figu
 on its axes. An estimate `x` stands with its interval in `x_low`, `x_high`.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
@@ -59,29 +61,31 @@ def scores(table: pd.DataFrame, column: str = "sos", ax=None) -> Figure:
     return ax.figure
 
 
-def target(table: pd.DataFrame, title: str) -> Figure:
-    """Anchor and target probability of each candidate of one power-turn, and its unit values.
+def target(table: pd.DataFrame, units: Sequence[str], title: str) -> Figure:
+    """Anchor and target of each candidate of one power-turn, and how its unit values fall.
 
-    Columns joint (text), anchor, target, and one column `Q1`, `Q2`, … per unit.
+    table: joint (text), anchor, target, and one column `Q1`, `Q2`, … per unit, most probable target
+    first; Q0, the log of the whole mass, is 0. units: their names in the same order.
     """
-    units = [name for name in table.columns if name.startswith("Q")]
     height = 0.8 + 0.26 * len(table)
-    figure, (left, right) = plotting.axes(
-        2, across=2, height=height, sharey=True, width_ratios=[1, 1]
-    )
+    figure, (left, right) = plotting.axes(2, across=2, height=height, width_ratios=[3, 2])
     rows = np.arange(len(table))
     for shift, name in ((-0.2, "anchor"), (0.2, "target")):
         left.barh(rows + shift, table[name], 0.38, color=AGENTS[name][0], label=name)
     left.set_yticks(rows, list(table["joint"]), fontsize=6)
     left.set_xlabel("probability")
-    left.legend()
-    for row, line in table.iterrows():
-        right.plot([line[unit] for unit in units], [row] * len(units), color=GREY, lw=0.8)
-    for k, unit in enumerate(units):
-        right.plot(table[unit], rows, "o", ms=3.5, color=BLUE, alpha=0.3 + 0.7 * k / len(units))
-        right.annotate(unit, (table[unit].iloc[0], -0.45), fontsize=6, ha="center")
-    right.set_xlabel("unit values along the candidate (nats)")
     left.invert_yaxis()
+    left.legend(loc="lower right")
+    values = table[[f"Q{d + 1}" for d in range(len(units))]].to_numpy()
+    steps = np.arange(len(units) + 1)
+    for row, path in enumerate(np.column_stack([np.zeros(len(table)), values])):
+        look = {"color": BLACK, "lw": 1.8, "zorder": 3} if row == 0 else {"color": SKY, "lw": 1}
+        label = {0: "most probable", 1: "other candidates"}.get(row)
+        right.plot(steps, path, marker="o", ms=3, label=label, **look)
+    right.set_xticks(steps, ["no unit", *units])
+    right.set_xlabel("orders fixed up to")
+    right.set_ylabel("unit value (nats)")
+    right.legend(loc="lower left")
     figure.suptitle(title, fontsize=9)
     return figure
 

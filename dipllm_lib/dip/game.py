@@ -11,13 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dipllm_lib.dip import atlas, boards, orders, outcomes, rules, saved
+from dipllm_lib.dip.boards import Boards
+from dipllm_lib.dip.orders import Joint, Turn
+from dipllm_lib.dip.replay import replay_on_package
+from dipllm_lib.dip.states import from_state, to_state
 from dipllm_lib.run import seeding
-
-from . import atlas, boards, orders, outcomes, rules, saved
-from .boards import Boards
-from .orders import Joint, Turn
-from .replay import replay_on_package
-from .states import from_state, to_state
 
 __all__ = ["EndRules", "Game", "from_state", "play", "replay_on_package", "to_state"]
 

@@ -7,9 +7,9 @@ convoy what they do where they can. Everything is drawn from the generator that 
 
 import numpy as np
 
-from . import atlas, boards, legal, rules
-from . import vocabulary as v
-from .boards import Boards, Orders
+from dipllm_lib.dip import atlas, boards, legal, rules
+from dipllm_lib.dip import vocabulary as v
+from dipllm_lib.dip.boards import Boards, Orders
 
 
 def _arrays(lists: legal.Legal, chosen: np.ndarray, n: int) -> Orders:

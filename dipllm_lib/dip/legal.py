@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import atlas, boards
-from . import vocabulary as v
-from .boards import Boards
-from .kernels import kernel
+from dipllm_lib.dip import atlas, boards
+from dipllm_lib.dip import vocabulary as v
+from dipllm_lib.dip.boards import Boards
+from dipllm_lib.dip.kernels import kernel
 
 
 class Groups(NamedTuple):

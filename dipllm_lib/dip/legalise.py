@@ -10,9 +10,9 @@ from typing import Mapping, Sequence
 
 import numpy as np
 
-from . import atlas, boards, legal, notation
-from . import vocabulary as v
-from .boards import Boards, Orders, no_orders
+from dipllm_lib.dip import atlas, boards, legal, notation
+from dipllm_lib.dip import vocabulary as v
+from dipllm_lib.dip.boards import Boards, Orders, no_orders
 
 
 def _ids(b: Boards, orders: Orders, rows: np.ndarray, provinces: np.ndarray) -> np.ndarray:

@@ -9,9 +9,11 @@ Orders must be legal (`legalise`). Arrays are per province (75); `flags`: `rules
 
 import numpy as np
 
-from .boards import CONVOY, MOVE, SUPPORT_HOLD, SUPPORT_MOVE
-from .decisions import BY_CONVOY, LAND, NO, NO_ROUTE, OPEN, UNKNOWN, VOID, YES, Made, Row
-from .kernels import kernel
+from dipllm_lib.dip.boards import CONVOY, MOVE, SUPPORT_HOLD, SUPPORT_MOVE
+from dipllm_lib.dip.decisions import (
+    BY_CONVOY, LAND, NO, NO_ROUTE, OPEN, UNKNOWN, VOID, YES, Made, Row,
+)  # fmt: skip
+from dipllm_lib.dip.kernels import kernel
 
 # two units that swap: not head to head, head to head, perhaps (a route is OPEN)
 APART, HEAD_ON, MAYBE = range(3)

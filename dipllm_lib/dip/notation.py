@@ -12,9 +12,9 @@ from functools import cache
 
 import numpy as np
 
-from . import atlas, boards
-from . import vocabulary as v
-from .boards import Boards
+from dipllm_lib.dip import atlas, boards
+from dipllm_lib.dip import vocabulary as v
+from dipllm_lib.dip.boards import Boards
 
 A, F = atlas.ARMY_UNIT, atlas.FLEET_UNIT
 SIGNS = {

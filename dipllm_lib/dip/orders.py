@@ -13,13 +13,13 @@ from typing import Mapping, Sequence
 
 import numpy as np
 
-from . import atlas, boards, legal
-from . import vocabulary as v
-from .boards import Boards, Orders, no_orders, phase_name
-from .kernels import kernel
-from .legal import legal_orders
-from .notation import from_text, to_text, unit_of
-from .vocabulary import VOCABULARY, WAIVE_ID
+from dipllm_lib.dip import atlas, boards, legal
+from dipllm_lib.dip import vocabulary as v
+from dipllm_lib.dip.boards import Boards, Orders, no_orders, phase_name
+from dipllm_lib.dip.kernels import kernel
+from dipllm_lib.dip.legal import legal_orders
+from dipllm_lib.dip.notation import from_text, to_text, unit_of
+from dipllm_lib.dip.vocabulary import VOCABULARY, WAIVE_ID
 
 __all__ = [
     "VOCABULARY", "WAIVE_ID", "Joint", "Orders", "Turn", "all_turns", "expand", "expand_picks",

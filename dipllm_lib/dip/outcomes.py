@@ -7,9 +7,9 @@ retreat was open, or two retreats met).
 
 import numpy as np
 
-from . import boards
-from .boards import Boards, Orders
-from .decisions import NO, NO_ROUTE, VOID, YES, Decisions
+from dipllm_lib.dip import boards
+from dipllm_lib.dip.boards import Boards, Orders
+from dipllm_lib.dip.decisions import NO, NO_ROUTE, VOID, YES, Decisions
 
 
 def words(

@@ -7,9 +7,9 @@ without an option is removed at once; a phase in which nobody has anything to de
 Centres change hands after the fall only. All kernels write rows of `out` (Boards).
 """
 
-from .boards import BUILD_ARMY, BUILD_FLEET, DISBAND, MOVE, REMOVE, RETREAT
-from .decisions import LAND, NO, NO_ROUTE, YES
-from .kernels import kernel
+from dipllm_lib.dip.boards import BUILD_ARMY, BUILD_FLEET, DISBAND, MOVE, REMOVE, RETREAT
+from dipllm_lib.dip.decisions import LAND, NO, NO_ROUTE, YES
+from dipllm_lib.dip.kernels import kernel
 
 HOME, OWNED, HOME_ANY = 0, 1, 2  # rules of civil disorder
 

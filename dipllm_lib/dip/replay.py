@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from . import atlas, boards, deviations, legalise, rules, states
-from .boards import Boards, Orders
+from dipllm_lib.dip import atlas, boards, deviations, legalise, rules, states
+from dipllm_lib.dip.boards import Boards, Orders
 
 
 def official_game() -> object:

@@ -14,9 +14,9 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from . import atlas, boards, decisions, movement, phases
-from .boards import Boards, Orders, centres, start
-from .decisions import BY_CONVOY, LAND, NO, VOID, YES, Decisions, Flags
+from dipllm_lib.dip import atlas, boards, decisions, movement, phases
+from dipllm_lib.dip.boards import Boards, Orders, centres, start
+from dipllm_lib.dip.decisions import BY_CONVOY, LAND, NO, VOID, YES, Decisions, Flags
 
 __all__ = [
     "BY_CONVOY", "DATC3", "LAND", "NO", "PACKAGE", "VOID", "YES", "Boards", "Choices", "Decisions",

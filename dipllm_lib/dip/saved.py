@@ -7,8 +7,8 @@ game gives the same bytes. Read: the same, the package's full form, and phases t
 before.
 """
 
-from . import atlas, boards, legalise, rules, states
-from .boards import Boards
+from dipllm_lib.dip import atlas, boards, legalise, rules, states
+from dipllm_lib.dip.boards import Boards
 
 RULES = ["NO_PRESS"]
 

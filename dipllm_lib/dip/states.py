@@ -8,9 +8,9 @@ state; reading rebuilds them so that every unit has the same options again.
 
 import numpy as np
 
-from . import atlas, boards, legal
-from . import vocabulary as v
-from .boards import Boards
+from dipllm_lib.dip import atlas, boards, legal
+from dipllm_lib.dip import vocabulary as v
+from dipllm_lib.dip.boards import Boards
 
 HOMES = {
     name: sorted(atlas.CODES[p] for p in np.flatnonzero(atlas.HOME == power))

@@ -9,7 +9,7 @@ RETREAT 504, DISBAND (also the removal of an adjustment phase) 120, BUILD 39, WA
 
 import numpy as np
 
-from . import atlas, boards
+from dipllm_lib.dip import atlas, boards
 
 TYPE, LOC, KIND, OTHER_TYPE, OTHER_LOC, DEST, VIA = range(7)
 A, F = atlas.ARMY_UNIT, atlas.FLEET_UNIT
