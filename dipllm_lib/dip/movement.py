@@ -1,10 +1,9 @@
 """Movement phases: bounds that only tighten, then cycles, then the convoy rule of Szykman.
 
 After chapter 5 of the Diplomacy Adjudicator Test Cases (Kruijswijk). PATH (a convoy can pass),
-SUPPORT (is given), MOVE (succeeds), DISLODGE start unknown and are decided once, from bounds of the
-strengths HOLD, ATTACK, DEFEND, PREVENT: (1) routes, (2) attackers and supporters, (3) sweep until
-nothing changes, (4) resolve circular movement, (5) else fail every move with unknown PATH.
-Orders must be legal (`legalise`). Arrays are per province (75); `flags`: `rules.Choices`.
+SUPPORT (given), MOVE (succeeds), DISLODGE start unknown and are decided once, from bounds of HOLD,
+ATTACK, DEFEND, PREVENT: routes, attackers and supporters, sweeps until nothing changes, circular
+movement, else every move with unknown PATH fails. Orders are legal (`legalise`), arrays (75,).
 """
 
 import numpy as np
