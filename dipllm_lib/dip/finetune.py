@@ -148,16 +148,14 @@ def train(
     settings: DiplomacySettings,
     seed: int,
     checkpoint: Path | None = None,
-    evaluations: int = 4,
     every: int = 20,
     part: int = 2,
 ) -> pd.DataFrame:
     """Train what was attached under `name`; returns the history.
 
     checkpoint: file to resume from and to save to, every `every` steps and at the end; one of other
-        settings, seed or data is started over. evaluations: held-out KLs after the one before
-        training. part: see `steps.Trainer.step`. History, one row per step and one for step 0:
-        step, loss, norm, lr, tokens (so far), kl (NaN where not measured).
+        settings, seed or data is started over. part: see `steps.Trainer.step`. History, one row per
+        step and one for step 0: step, loss, norm, lr, tokens (so far), kl (NaN where not measured).
     """
     if settings.finetune_objective not in OBJECTIVES or settings.finetune_softmax not in SOFTMAX:
         raise ValueError(
@@ -170,7 +168,8 @@ def train(
     history = _resume(trainer, checkpoint, key)
     if not history:
         history = [_history_row(0, tokens=0, kl=_mean_kl(backbone, heldout))]
-    measured = {round(len(plan) * (i + 1) / evaluations) for i in range(evaluations)}
+    parts = settings.finetune_evaluations
+    measured = {round(len(plan) * (i + 1) / parts) for i in range(parts)}
     while trainer.done < len(plan):
         batch = [samples[i] for i in plan[trainer.done]]
         facts = trainer.step(

@@ -106,6 +106,7 @@ class DiplomacySettings(Settings):
     finetune_epochs: int = setting(6, 1, 5, "passes over the training data", "epochs", f"{XU}, Table 4")
     finetune_batch: int = setting(8, 4, 4, "power-turns per optimiser step", "power-turns", f"{XU}, Table 4")
     finetune_lr: float = setting(2e-3, 2e-4, 2e-4, "AdamW learning rate, linear to 0", "1/step", f"{XU}, Table 4")
+    finetune_evaluations: int = setting(4, 2, 4, "held-out measurements during the training, besides the one before it", "measurements", "chosen: time, one costs as much as a fifth of the training")
     opening_draws: int = setting(100, 400, 1000, "draws of a player for its opening distribution", "joint orders", "chosen: standard error below 0.05")
     finetune_max_length: int = setting(384, 512, 2048, "longest board plus joint order", "tokens", f"{XU}, Table 4")
     dtype: str = setting("float32", "bfloat16", "bfloat16", "precision of the base model", "name", "chosen: 3 to 5 times faster than float32")

@@ -1,5 +1,6 @@
 """Fine-tuning toward joint targets: the loss and its identities, splits, training, resume."""
 
+import dataclasses
 import os
 import signal
 import subprocess
@@ -155,8 +156,8 @@ def prepared(rows):
 
 def test_training_moves_the_model_to_the_target(rows):
     backbone, train, _ = prepared(rows[::3])
-    settings = replace(SETTINGS, finetune_epochs=90, finetune_lr=2e-2)
-    history = finetune.train(backbone, "orders", train[:8], train[:8], settings, 0, evaluations=3)
+    settings = replace(SETTINGS, finetune_epochs=90, finetune_lr=2e-2, finetune_evaluations=3)
+    history = finetune.train(backbone, "orders", train[:8], train[:8], settings, 0)
     assert history["step"].tolist() == list(range(181))
     kl = history["kl"].dropna()
     assert kl.index.tolist() == [0, 60, 120, 180]
