@@ -1,6 +1,5 @@
 """Fine-tuning toward joint targets: the loss and its identities, splits, training, resume."""
 
-import dataclasses
 import os
 import signal
 import subprocess
