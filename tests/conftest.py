@@ -5,6 +5,8 @@ import os
 import matplotlib
 import pytest
 
+from dipllm_lib.run import provenance
+
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 matplotlib.use("Agg")
@@ -17,3 +19,8 @@ def home(tmp_path, monkeypatch):
     folder.mkdir()
     monkeypatch.setenv("DIPLLM_HOME", str(folder))
     return folder
+
+
+def pytest_terminal_summary(terminalreporter):
+    """The largest process of the whole test run, kernels and workers included."""
+    terminalreporter.write_line(f"peak memory of a process: {provenance.peak_mb()} MiB")
