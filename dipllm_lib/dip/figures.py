@@ -57,7 +57,7 @@ def scores(table: pd.DataFrame, column: str = "sos", ax=None) -> Figure:
     plotting.chance(ax, PAR, "equal players", vertical=True)
     ax.set_xlabel("share of the sum of squares (%)")
     ax.set_ylim(len(table) - 0.5, -0.5)
-    ax.legend()
+    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0)
     return ax.figure
 
 
@@ -132,19 +132,25 @@ def loss(history: pd.DataFrame, divergence: pd.DataFrame) -> Figure:
     return figure
 
 
-def openings(table: pd.DataFrame) -> Figure:
-    """Opening orders of one unit under four policies, as grouped bars (paper, Fig. 7).
+def openings(table: pd.DataFrame, most: int = 4) -> Figure:
+    """Opening orders of each unit under four policies, as grouped bars (paper, Fig. 7).
 
-    Columns unit, order, anchor, before, after, target.
+    Columns unit, order, anchor, before, after, target. Drawn are the `most` orders of a unit that
+    any policy gives most often, target first, and the sum of all others.
     """
     looks = {"anchor": BLUE, "before": SKY, "after": GREEN, "target": BLACK}
     units = list(dict.fromkeys(table["unit"]))
     figure, grid = plotting.axes(2, across=len(units), squeeze=False, sharey=True)
     for ax, unit in zip(grid[0], units, strict=True):
-        part = table[table["unit"] == unit].reset_index(drop=True)
+        part = table[table["unit"] == unit].set_index("order")[list(looks)]
+        shown = part.loc[part.max(axis=1).nlargest(most, keep="first").index]
+        shown = shown.sort_values("target", ascending=False, kind="stable")
+        shown.loc["other"] = part.sum() - shown.sum()
         for k, (name, colour) in enumerate(looks.items()):
-            ax.bar(part.index + 0.2 * (k - 1.5), part[name], 0.2, color=colour, label=name)
-        ax.set_xticks(part.index, list(part["order"]), rotation=35, ha="right")
+            places = np.arange(len(shown)) + 0.2 * (k - 1.5)
+            ax.bar(places, shown[name], 0.2, color=colour, label=name)
+        labels = [order.removeprefix(unit).removeprefix(" - ").strip() for order in shown.index]
+        ax.set_xticks(range(len(shown)), labels, rotation=35, ha="right")
         ax.set_title(unit)
     grid[0][0].set_ylabel("probability")
     grid[0][-1].legend()

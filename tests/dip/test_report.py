@@ -125,7 +125,9 @@ def test_figures_draw_from_their_tables_and_name_their_axes():
     for figure in drawn:
         assert all(ax.get_xlabel() or ax.get_title() for ax in figure.axes)
     bars = drawn[2].axes[0].containers[0]
-    assert [bar.get_height() for bar in bars] == [0.25, 0.75]
+    assert [bar.get_height() for bar in bars] == [0.75, 0.25, 0.0]  # target first, then `other`
+    ticks = [text.get_text() for text in drawn[2].axes[0].get_xticklabels()]
+    assert ticks == ["BUR", "H", "other"]
     for figure in drawn:
         plt.close(figure)
 
