@@ -68,3 +68,24 @@ def distances(table: pd.DataFrame, target: str = "target") -> dict[str, float]:
     names = [name for name in table.columns if name not in ("unit", "order", target)]
     gaps = table[names].sub(table[target], axis=0).abs()
     return (gaps.groupby(table["unit"]).sum() / 2).mean().to_dict()
+
+
+def moved(
+    table: pd.DataFrame, draws: int, rng: np.random.Generator, resamples: int
+) -> tuple[float, float, float]:
+    """By how much the distance to the target fell from `before` to `after`: (value, low, high).
+
+    table: of `marginals` with the columns before, after, target. The interval resamples the `draws`
+    from which the shares of each unit come.
+    """
+    fell = np.zeros(resamples)
+    units = table.groupby("unit", sort=False)
+    for _, part in units:
+        for name, sign in (("before", 1), ("after", -1)):
+            shares = part[name].to_numpy() / part[name].sum()
+            again = rng.multinomial(draws, shares, size=resamples) / draws
+            distance = np.abs(again - part["target"].to_numpy()).sum(axis=1) / 2
+            fell += sign * distance / units.ngroups
+    found = distances(table)
+    low, high = np.quantile(fell, [0.025, 0.975])
+    return found["before"] - found["after"], float(low), float(high)

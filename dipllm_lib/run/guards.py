@@ -16,9 +16,9 @@ from pathlib import Path
 from dipllm_lib.run import files
 from dipllm_lib.run.places import Refused
 
-# MB that must be free: the profile's own outputs, executed copies and one set of temporary files.
-# smoke: measured below 50, rounded up; cpu: the dequantised base model in bf16 and fp32 (269 + 538,
-# artifact specification 1.7) and outputs; paper: Llama-3-8B checkpoints (16,000 each, two kept).
+# MB that must be free: outputs, executed copies, and one set of temporary files. smoke: measured 10;
+# cpu: measured 160, the model twice while it is written (2 x 269), partial results; paper: two
+# checkpoints of Llama-3-8B (16,000 each).
 NEED_MB = {"smoke": 100, "cpu": 1500, "paper": 50_000}
 KERNEL = "python3"
 # names that jupyter replaces by the interpreter of the runner

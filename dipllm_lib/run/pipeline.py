@@ -37,12 +37,12 @@ TRAINING = Rule("close", rtol=0.05, atol=0.02)
 GRAPH = (
     Notebook(
         "00_overview",
-        minutes=(0.3, 0.3, 0.3),
+        minutes=(0.5, 0.5, 0.5),
         tables={"00_sizes": EXACT, "00_versions": TIMING, "00_rules": EXACT},
     ),
     Notebook(
         "01_data_collection",
-        minutes=(1.5, 25, 5000),
+        minutes=(0.5, 4, 5000),
         files=(
             "01_selfplay.jsonl",
             "01_value.safetensors",
@@ -62,7 +62,7 @@ GRAPH = (
     ),
     Notebook(
         "02_q_decomposition",
-        minutes=(0.3, 3, 100),
+        minutes=(0.2, 0.5, 60),
         reads=("01_search.jsonl",),
         files=("02_samples.jsonl",),
         tables={"02_theorem1": ROUNDING, "02_bounds": CLOSE, "02_theorem2": CLOSE},
@@ -70,15 +70,20 @@ GRAPH = (
     ),
     Notebook(
         "03_fine_tuning",
-        minutes=(1, 15, 3000),
+        minutes=(0.7, 8, 3000),
         reads=("02_samples.jsonl",),
         files=("03_adapter", "03_model_card.md"),
-        tables={"03_history": TRAINING, "03_kl": STATISTICAL, "03_openings": TRAINING},
+        tables={
+            "03_history": TRAINING,
+            "03_kl": STATISTICAL,
+            "03_openings": TRAINING,
+            "03_distance": STATISTICAL,
+        },
         figures=("03_loss", "03_openings"),
     ),
     Notebook(
         "11_evaluation",
-        minutes=(1, 15, 5000),
+        minutes=(0.2, 6, 5000),
         reads=("01_value.safetensors", "02_samples.jsonl", "03_adapter"),
         files=("11_games.jsonl",),
         tables={
@@ -91,14 +96,14 @@ GRAPH = (
     ),
     Notebook(
         "13_claims",
-        minutes=(0.2, 0.2, 0.2),
+        minutes=(0.1, 0.1, 0.1),
         reads=(
             "01_teacher",
             "02_theorem1",
             "02_theorem2",
             "02_bounds",
             "03_kl",
-            "03_openings",
+            "03_distance",
             "11_population",
             "11_legality",
         ),

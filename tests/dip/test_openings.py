@@ -66,3 +66,15 @@ def test_shares_of_draws_come_near_the_probabilities():
 def test_a_missing_opening_is_named():
     with pytest.raises(ValueError, match="no sample of FRANCE in S1901M"):
         openings.mixture([row([0.25] * 4)], "FRANCE")
+
+
+def test_a_move_toward_the_target_has_an_interval_of_its_draws():
+    turn, target = openings.mixture([row([0.1, 0.2, 0.3, 0.4])], "GERMANY")
+    far = {joint: 1.0 for joint in list(target)[:1]}
+    table = openings.marginals(turn, {"before": far, "after": target, "target": target})
+    value, low, high = openings.moved(table, 400, np.random.default_rng(0), 500)
+    assert value == pytest.approx((0.4 + 0.6 + 0.7) / 3)
+    # resampled shares miss the target by about the noise of 400 draws, so the fall looks smaller
+    assert value - 0.05 < low < high <= value
+    same = table.assign(after=table["before"])
+    assert openings.moved(same, 400, np.random.default_rng(0), 500) == (0, 0, 0)

@@ -44,7 +44,7 @@ def test_scratch_weights_depend_on_the_seed_alone(tiny):
 
 
 def test_smoke_and_cpu_sizes(tiny):
-    """About 1 M weights in smoke (the house plan), without the embedding 4 (4 h^2 + 12 h^2)."""
+    """About 1 M weights in smoke, without the embedding 4 (4 h^2 + 12 h^2)."""
     assert (
         tiny(hidden=128, layers=4, heads=4).parameters() == 42 * 128 + 4 * (16 * 128**2 + 256) + 128
     )
