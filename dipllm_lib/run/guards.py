@@ -16,7 +16,7 @@ from pathlib import Path
 from dipllm_lib.run import files
 from dipllm_lib.run.places import Refused
 
-# MB that must be free: outputs, executed copies, and one set of temporary files. smoke: measured 10;
+# MB that must be free: outputs, executed copies, one set of temporary files. smoke: measured 10;
 # cpu: measured 160, the model twice while it is written (2 x 269), partial results; paper: two
 # checkpoints of Llama-3-8B (16,000 each).
 NEED_MB = {"smoke": 100, "cpu": 1500, "paper": 50_000}
