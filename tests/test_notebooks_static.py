@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FILES = sorted((ROOT / "notebooks").glob("*.ipynb"))
 ALLOWED = {"numpy", "pandas", "matplotlib", "IPython", "dipllm_lib"} | set(sys.stdlib_module_names)
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Try)
-FORBIDDEN_NAMES = {"exit", "quit", "input", "open", "eval", "exec", "print_time"}
+FORBIDDEN_NAMES = {"exit", "quit", "input", "open", "eval", "exec"}
 FORBIDDEN_ATTRIBUTES = {("os", "chdir"), ("sys", "path"), ("sys", "exit"), ("time", "time")}
 
 

@@ -97,11 +97,6 @@ def table(played: Sequence, one: str, six: str) -> pd.DataFrame:
     return rows
 
 
-def six_vs_one(six, one, games: int, end: game.EndRules, seed: int) -> pd.DataFrame:
-    """Six copies of the agent `six` against one `one`: the rows of the one, as in 1v6."""
-    return one_vs_six(one, six, games, end, seed)
-
-
 def summary(rows: pd.DataFrame, rng: np.random.Generator, resamples: int) -> pd.DataFrame:
     """Mean over powers of the per-power means, with 95 % bootstrap intervals within powers.
 

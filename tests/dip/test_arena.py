@@ -87,7 +87,7 @@ def test_rotation_and_table():
     assert rows["one"].eq("SoftDumbBot").all() and rows["six"].eq("Hold").all()
     assert rows["year"].eq(1903).all() and rows["end"].eq("last_year").all()
     assert rows["sos"].mean() > 0.2  # a mover against six that hold
-    swapped = arena.six_vs_one(ANCHOR, policies.Hold(), 7, END, 0)
+    swapped = arena.one_vs_six(policies.Hold(), ANCHOR, 7, END, 0)
     assert swapped["one"].eq("Hold").all() and swapped["sos"].mean() < arena.PAR
 
 
