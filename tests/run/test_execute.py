@@ -127,7 +127,7 @@ def test_kernel_of_a_good_run(tmp_path, helpers, monkeypatch, capfd):
     monkeypatch.setenv("JPY_SESSION_NAME", "x.ipynb")
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     names = ["OMP_NUM_THREADS", "HF_HUB_OFFLINE", "TQDM_DISABLE", "TOKENIZERS_PARALLELISM"]
-    names += ["CUBLAS_WORKSPACE_CONFIG", "DIPLLM_PROGRESS", "JPY_SESSION_NAME"]
+    names += ["CUBLAS_WORKSPACE_CONFIG", "DIPLLM_PROGRESS", "DIPLLM_STATIC", "JPY_SESSION_NAME"]
     notebook = run(
         tmp_path,
         helpers,
@@ -136,7 +136,8 @@ def test_kernel_of_a_good_run(tmp_path, helpers, monkeypatch, capfd):
         "from dipllm_lib.run import progress\nfor k in progress.track(range(1000)): pass",
     )
     shown = [c.outputs for c in notebook.cells if c.cell_type == "code" and c.outputs]
-    assert shown[0][0].data["text/plain"] == ("['2', '1', '1', 'false', ':4096:8', 'plain', None]")
+    expected = ["2", "1", "1", "false", ":4096:8", "plain", "1", None]
+    assert shown[0][0].data["text/plain"] == str(expected)
     assert shown[1][0].data["text/plain"] == f"['{sys.executable}', 'smoke', 0, 1]"
     printed = "".join(output.text for output in shown[2])
     assert len(printed.splitlines()) == 9 and "\r" not in printed
