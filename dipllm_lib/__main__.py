@@ -12,6 +12,13 @@ import sys
 from dipllm_lib.run import pipeline, profiles
 from dipllm_lib.run.places import Refused
 
+DIFF, POSITIONS = "rules-diff", 4000
+FLAGS_OF_DIFF = {  # value without the flag, least and most
+    "positions": (POSITIONS, 1, 10**8),
+    "seed": (0, 0, 2**31 - 1),
+    "workers": (1, 1, 64),
+}
+
 
 def _number(text: str) -> int:
     """A seed: an integer from 0 on."""
@@ -45,29 +52,66 @@ def parser() -> argparse.ArgumentParser:
     bench.add_argument("name", nargs="*", help="which measurements; all without a name")
     bench.add_argument("--json", action="store_true", help="one JSON object a line")
     bench.add_argument("--quick", action="store_true", help="shorter and less exact")
+    bench.add_argument("--positions", metavar="N", help=f"positions of {DIFF}, {POSITIONS} without")
+    bench.add_argument("--seed", metavar="S", help=f"seed of {DIFF}, 0 without")
+    bench.add_argument("--workers", metavar="W", help=f"processes of {DIFF}, 1 without")
     return top
 
 
-def _bench(names: list[str], as_json: bool, quick: bool) -> int:
-    """Print name, ours, peer, unit and ratio of each measurement."""
+def _bench(chosen: argparse.Namespace) -> int:
+    """Print name, ours, peer, unit and ratio of each measurement, or run the comparison DIFF."""
+    if DIFF in chosen.name:
+        return _compare(chosen)
+    given = [f"--{flag}" for flag in FLAGS_OF_DIFF if getattr(chosen, flag) is not None]
+    if given:
+        return _wrong(f"{given[0]} belongs to {DIFF}: write bench {DIFF} {given[0]} ...")
     from dipllm_lib.bench import BENCHES
 
-    unknown = sorted(set(names) - set(BENCHES))
+    unknown = sorted(set(chosen.name) - set(BENCHES))
     if unknown:
-        print(f"no bench {', '.join(unknown)}: there are {', '.join(BENCHES)}", file=sys.stderr)
-        return 2
-    for name in names or BENCHES:
-        for row in BENCHES[name](quick):
+        return _wrong(f"no bench {', '.join(unknown)}: there are {', '.join(BENCHES)}")
+    for name in chosen.name or BENCHES:
+        for row in BENCHES[name](chosen.quick):
             line = "{name:<40} {ours:>12.4g} {peer:>12.4g} {unit:<16} {ratio:>8.3g}"
-            print(json.dumps(row) if as_json else line.format(**row), flush=True)
+            print(json.dumps(row) if chosen.json else line.format(**row), flush=True)
     return 0
+
+
+def _compare(chosen: argparse.Namespace) -> int:
+    """The adjudicator against the package on random positions: 1 if something is unexplained."""
+    if chosen.name != [DIFF] or chosen.quick:
+        return _wrong(f"{DIFF} is no measurement: run it alone and without --quick")
+    numbers = []
+    for flag, (without, least, most) in FLAGS_OF_DIFF.items():
+        text = getattr(chosen, flag)
+        numbers.append(without if text is None else _between(text, least, most))
+        if numbers[-1] is None:
+            return _wrong(f"--{flag} must be a whole number from {least} to {most}, got {text!r}")
+    from dipllm_lib.dip import differential
+
+    results = differential.run(*numbers)
+    rows = [json.dumps(row) for row in results] if chosen.json else differential.lines(results)
+    print("\n".join(rows), flush=True)
+    return int(differential.failed(results))
+
+
+def _between(text: str, least: int, most: int) -> int | None:
+    """The whole number that a text says if it is within the bounds, else None."""
+    number = int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else None
+    return number if number is not None and least <= number <= most else None
+
+
+def _wrong(text: str) -> int:
+    """Say in one line why the command was not understood; the exit code for that."""
+    print(text, file=sys.stderr)
+    return 2
 
 
 def main(words: list[str] | None = None) -> int:
     """Run one command and return its exit code."""
     chosen = parser().parse_args(words)
     if chosen.command == "bench":
-        return _bench(chosen.name, chosen.json, chosen.quick)
+        return _bench(chosen)
     try:
         return _pipeline(chosen)
     except (Refused, OSError) as error:  # of the system: a full disk, a folder without rights

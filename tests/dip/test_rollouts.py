@@ -1,4 +1,4 @@
-"""Random games on arrays: what they draw, where they end, and that they are the artifact's games."""
+"""Random games on arrays: what they draw, where they end, and that `game` plays the same ones."""
 
 import itertools
 import json
