@@ -12,6 +12,20 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 matplotlib.use("Agg")
 
 
+def pytest_addoption(parser):
+    parser.addoption(
+        "--rewrite",
+        action="store_true",
+        help="write the frozen corpus and the golden playthroughs anew and show what changed",
+    )
+
+
+@pytest.fixture
+def rewrite(request) -> bool:
+    """Whether recorded results are to be written instead of compared."""
+    return request.config.getoption("--rewrite")
+
+
 @pytest.fixture
 def home(tmp_path, monkeypatch):
     """A temporary home folder for data and figures, set as DIPLLM_HOME."""
