@@ -1,4 +1,4 @@
-"""DumbBot, `original`: the rule-based player of Norman (2002, release 8~2~b), from its rules.
+"""DumbBot: the rule-based player of Norman (2002, release 8~2~b), from its rules, and its port.
 
 Every decision is a *walk* down a list of places sorted by value, best first:
 
@@ -11,6 +11,16 @@ walk over their adjacent places and the own place with V + 1; a wish for a provi
 unit holds or moves to becomes support where the competition asks for it. It never convoys and
 never supports another power. Values of places: `places`.
 
+The version `port` is the Python program that the DipNet work (Paquette et al. 2019) calls DumbBot,
+where it differs: other place values (`places.port_values`), no + 1 for the own place, wasted holds
+ranked by V of the supported unit's present place instead of V of the place reached, and one draw r
+uniform in [0, 1) for both questions of the walk:
+
+    c = |V_cur - V_next| 5 / V_cur (0 if V_cur = 0);  c <= r < 1/2: go to the next item
+
+so the next item has probability max(0, 1/2 - c), for removals too, which in the original always
+pass the second draw.
+
 Guard of our own: a unit that waited eight times for another own unit gives up that place, since
 an army and a fleet can want each other's province for ever.
 """
@@ -20,12 +30,14 @@ from typing import Sequence
 import numpy as np
 from numba import njit
 
-from dipllm_lib.dip import boards, places, vocabulary
+from dipllm_lib.dip import atlas, boards, places, vocabulary
 from dipllm_lib.dip.orders import Joint, Turn
 
+VERSIONS = ("original", "port")
 ALTERNATIVE = 50  # per cent: chance to look at the next item
 MODIFIER = 500  # per cent of the relative difference that keeps the current item
 WAITS = 8
+FINE = 2**53  # steps of the port's uniform number
 SPLIT = (
     np.uint64(0x9E3779B97F4A7C15),
     np.uint64(0xBF58476D1CE4E5B9),
@@ -54,15 +66,21 @@ def _chance(current, following):
 
 
 @njit(cache=True)
-def walk(value, size, stream):
+def _goes_on(current, following, stream, port):
+    """Whether a walk goes on to the next item."""
+    if port:
+        gap = 0.0 if current == 0 else abs(current - following) * (MODIFIER / 100) / current
+        return gap <= _draw(stream, FINE) / FINE < ALTERNATIVE / 100
+    skip, hold = _draw(stream, 100), _draw(stream, 100)
+    return skip < ALTERNATIVE and hold >= _chance(current, following)
+
+
+@njit(cache=True)
+def walk(value, size, stream, port=False):
     """Index of the item taken from the first `size` of `value`, sorted best first."""
     at = 0
-    while at + 1 < size:
-        skip, hold = _draw(stream, 100), _draw(stream, 100)
-        if skip < ALTERNATIVE and hold >= _chance(value[at], value[at + 1]):
-            at += 1
-        else:
-            break
+    while at + 1 < size and _goes_on(value[at], value[at + 1], stream, port):
+        at += 1
     return at
 
 
@@ -92,10 +110,11 @@ def _drop(item, value, size, at):
 
 
 @njit(cache=True)
-def _wishes(t, worth, own, item, value):
-    """Sorted list of one unit: adjacent places and its own with V + 1; returns its length."""
+def _wishes(t, worth, own, item, value, port):
+    """Sorted list of one unit: adjacent places and its own with V + 1 (port: V); returns its
+    length."""
     size = 1
-    item[0], value[0] = own, worth[own] + 1
+    item[0], value[0] = own, worth[own] + (0 if port else 1)
     for c in t.near[own]:
         if c < 0:
             break
@@ -114,12 +133,12 @@ def _mover_to(t, target, province):
 
 
 @njit(cache=True)
-def _decide(t, worth, competition, own, at, decided, target, helped, waits, u, stream):
+def _decide(t, worth, competition, own, at, decided, target, helped, waits, u, stream, port):
     """Decide slot u; returns the slot to wait for, or -1. Writes target[u] or helped[u]."""
-    item, value = np.empty(12, np.int64), np.empty(12, np.int64)
-    size = _wishes(t, worth, own[u], item, value)
+    item, value = np.empty(12, np.int64), np.empty(12, worth.dtype)
+    size = _wishes(t, worth, own[u], item, value, port)
     while size > 0:
-        k = walk(value, size, stream)
+        k = walk(value, size, stream, port)
         c = item[k]
         p = t.prov[c]
         if c == own[u]:
@@ -146,12 +165,13 @@ def _decide(t, worth, competition, own, at, decided, target, helped, waits, u, s
 
 
 @njit(cache=True)
-def _spare(t, worth, competition, own, at, target, helped):
-    """Wasted holds: a unit that holds supports the most valuable own neighbour that needs it."""
+def _spare(t, worth, competition, own, at, target, helped, port=False):
+    """Wasted holds: a unit that holds supports an own neighbour that needs it, where the place
+    reached (port: the one that the neighbour stands on) is worth most."""
     for u in range(own.shape[0]):
         if target[u] >= 0 or helped[u] >= 0:
             continue
-        best, top = -1, 0
+        best, top = -1, worth.dtype.type(0)
         for c in t.near[own[u]]:
             if c < 0:
                 break
@@ -161,13 +181,14 @@ def _spare(t, worth, competition, own, at, target, helped):
                 wanted = -1
             if wanted < 0 and at[p] >= 0 and target[at[p]] < 0 and competition[p] > 1:
                 wanted = at[p]
-            if wanted >= 0 and worth[c] > top:
-                best, top = wanted, worth[c]
+            merit = worth[own[wanted] if port and wanted >= 0 else c]
+            if wanted >= 0 and merit > top:
+                best, top = wanted, merit
         helped[u] = best
 
 
 @njit(cache=True)
-def _movement(t, worth, competition, own, stream):
+def _movement(t, worth, competition, own, stream, port=False):
     """(target, helped), each (D,): the place that a unit moves to and the slot it supports."""
     d = own.shape[0]
     target, helped = np.full(d, -1, np.int64), np.full(d, -1, np.int64)
@@ -182,7 +203,9 @@ def _movement(t, worth, competition, own, stream):
     first = 0
     while first < d:
         u = queue[first]
-        after = _decide(t, worth, competition, own, at, decided, target, helped, waits, u, stream)
+        after = _decide(
+            t, worth, competition, own, at, decided, target, helped, waits, u, stream, port
+        )
         if after < 0:
             decided[u] = True
             first += 1
@@ -192,14 +215,19 @@ def _movement(t, worth, competition, own, stream):
             queue[i] = queue[i + 1]
             i += 1
         queue[i], queue[i + 1] = after, u
-    _spare(t, worth, competition, own, at, target, helped)
+    _spare(t, worth, competition, own, at, target, helped, port)
     return target, helped
 
 
 class DumbBot:
-    """`original` DumbBot (see the module). Not explicit: it has no exact probabilities."""
+    """DumbBot in one of VERSIONS (see the module); ValueError for another. Not explicit: it has no
+    exact probabilities."""
 
-    name = "DumbBot"
+    def __init__(self, version: str = "original"):
+        if version not in VERSIONS:
+            raise ValueError(f"unknown DumbBot {version!r}: there are {', '.join(VERSIONS)}")
+        self.version, self.port = version, version == "port"
+        self.name = "DumbBot port" if self.port else "DumbBot"
 
     def act(self, turns: Sequence[Turn], rngs: Sequence[np.random.Generator]) -> list[Joint]:
         """One joint order per turn; each turn draws from its own generator."""
@@ -207,20 +235,19 @@ class DumbBot:
 
     def _turn(self, turn: Turn, rng: np.random.Generator) -> Joint:
         stream = np.array([rng.integers(0, 2**64, dtype=np.uint64)])
-        found = places.values(turn.boards, 0, turn.power)
+        values = places.port_values if self.port else places.values
+        found = values(turn.boards, 0, turn.power)
         phase = int(turn.boards.phase[0])
         if phase in boards.MOVES:
-            return movement(turn, found, stream)
+            return movement(turn, found, stream, self.port)
         if phase in boards.RETREATS:
-            return retreats(turn, found.value, stream)
-        return adjustments(turn, found.value, stream)
+            return retreats(turn, found.value, stream, self.port)
+        return adjustments(turn, found.value, stream, self.port)
 
 
 def slot_places(turn: Turn) -> np.ndarray:
     """int64 (D,): the place of the unit of each slot of a movement or retreat turn."""
-    first = vocabulary.VOCABULARY[[int(options[0]) for options in turn.lists]].astype(np.int64)
-    fleets = first[:, vocabulary.TYPE] == vocabulary.F
-    return first[:, vocabulary.LOC] + places.FLEET_PLACES * fleets
+    return STANDS[[int(options[0]) for options in turn.lists]]
 
 
 def order_places(ids: np.ndarray, column: int) -> np.ndarray:
@@ -229,26 +256,51 @@ def order_places(ids: np.ndarray, column: int) -> np.ndarray:
     return rows[:, column] + places.FLEET_PLACES * (rows[:, vocabulary.TYPE] == vocabulary.F)
 
 
-def movement(turn: Turn, found: places.Values, stream: np.ndarray) -> Joint:
+STANDS = order_places(np.arange(vocabulary.SIZE), vocabulary.LOC)
+STANDS.flags.writeable = False
+
+
+@njit(cache=True)
+def _find(keys, unit, place, kind, other_unit, other_place, dest):
+    """Order id of a row of the vocabulary without "via"; as `vocabulary.find`."""
+    key = ((unit * 82 + place + 1) * 11 + kind) * 3 + other_unit
+    key = ((key * 82 + other_place + 1) * 82 + dest + 1) * 2
+    return np.searchsorted(keys, key)
+
+
+@njit(cache=True)
+def _location(place):
+    """(unit type, location) of a place."""
+    if place >= places.FLEET_PLACES:
+        return atlas.FLEET_UNIT, place - places.FLEET_PLACES
+    return atlas.ARMY_UNIT, place
+
+
+@njit(cache=True)
+def order_ids(keys, own, target, helped):
+    """Order ids (D,) of the units on the places `own`, all (D,): each moves to the place `target`
+    or (-1) holds, unless it supports the slot `helped`. keys: `vocabulary.KEYS`."""
+    ids = np.empty(len(own), np.int64)
+    for u in range(len(own)):
+        unit, place = _location(own[u])
+        j = helped[u]
+        mover = u if j < 0 else j
+        dest = _location(target[mover])[1] if target[mover] >= 0 else -1
+        if j < 0:
+            kind = boards.MOVE if dest >= 0 else boards.HOLD
+            ids[u] = _find(keys, unit, place, kind, 0, -1, dest)
+        else:
+            kind = boards.SUPPORT_MOVE if dest >= 0 else boards.SUPPORT_HOLD
+            ids[u] = _find(keys, unit, place, kind, *_location(own[j]), dest)
+    return ids
+
+
+def movement(turn: Turn, found: places.Values, stream: np.ndarray, port: bool = False) -> Joint:
     """Rules 7 and 8."""
     own = slot_places(turn)
-    target, helped = _movement(places.TABLES, found.value, found.competition, own, stream)
-    unit = np.where(own >= places.FLEET_PLACES, vocabulary.F, vocabulary.A)
-    place = np.where(own >= places.FLEET_PLACES, own - places.FLEET_PLACES, own)
-    dest = np.where(target >= places.FLEET_PLACES, target - places.FLEET_PLACES, target)
-    other = np.maximum(helped, 0)
-    helps = helped >= 0
-    kind = np.where(target >= 0, boards.MOVE, boards.HOLD)
-    support = np.where(target[other] >= 0, boards.SUPPORT_MOVE, boards.SUPPORT_HOLD)
-    ids = vocabulary.find(
-        unit,
-        place,
-        np.where(helps, support, kind),
-        np.where(helps, unit[other], 0),
-        np.where(helps, place[other], -1),
-        np.where(helps, dest[other], dest),
-    )
-    return tuple(ids.tolist())
+    worth, competition = found.value, found.competition
+    target, helped = _movement(places.TABLES, worth, competition, own, stream, port)
+    return tuple(order_ids(vocabulary.KEYS, own, target, helped).tolist())
 
 
 def _ranked(ids: np.ndarray, value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -260,7 +312,7 @@ def _ranked(ids: np.ndarray, value: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     return ids[first], value[first]
 
 
-def retreats(turn: Turn, worth: np.ndarray, stream: np.ndarray) -> Joint:
+def retreats(turn: Turn, worth: np.ndarray, stream: np.ndarray, port: bool = False) -> Joint:
     """Rule 9: walk over the allowed places, never two units to one province, else disband."""
     order = list(range(turn.slots))
     for i in range(turn.slots - 1, 0, -1):
@@ -276,14 +328,14 @@ def retreats(turn: Turn, worth: np.ndarray, stream: np.ndarray) -> Joint:
         goals = np.sort(goals)
         free = ~np.isin(places.TABLES.prov[goals], taken)
         ids, value = _ranked(ids[free], worth[goals[free]])
-        joint[slot] = int(ids[walk(value, len(value), stream)]) if len(ids) else disband
+        joint[slot] = int(ids[walk(value, len(value), stream, port)]) if len(ids) else disband
         if len(ids):
             dest = vocabulary.VOCABULARY[joint[slot], vocabulary.DEST]
             taken.append(places.TABLES.prov[dest])
     return tuple(joint)
 
 
-def adjustments(turn: Turn, worth: np.ndarray, stream: np.ndarray) -> Joint:
+def adjustments(turn: Turn, worth: np.ndarray, stream: np.ndarray, port: bool = False) -> Joint:
     """Rule 9: builds walk over all places of open home centres, removals from the lowest value."""
     pool = turn.lists[0]
     goals = order_places(pool, vocabulary.LOC)
@@ -296,7 +348,7 @@ def adjustments(turn: Turn, worth: np.ndarray, stream: np.ndarray) -> Joint:
             ids, value = pool[rank], worth[goals][rank]
         else:
             ids, value = _ranked(pool, worth[goals])
-        pick = int(ids[walk(value, len(value), stream)])
+        pick = int(ids[walk(value, len(value), stream, port)])
         chosen.append(pick)
         left = places.TABLES.prov[goals] != vocabulary.EXPANSION[pick, 0]
         pool, goals = pool[left], goals[left]

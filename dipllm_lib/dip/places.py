@@ -15,6 +15,13 @@ truncates toward zero, after the rule of DumbBot (Norman 2002, release 8~2~b):
 Two coasts of one neighbour province count once in P_n, with the larger value. A unit adds 1 to
 its own province and 1 to every place it can move to; strength is our count in a province,
 competition the largest count of one other power. Retreats use the weights of their season.
+
+`port_values` are those of the Python program that the DipNet work (Paquette et al. 2019) calls
+DumbBot; it differs in three points: neutral centres have attack value 0; a unit does not count in
+the province it stands in; proximity belongs to provinces, in floating point, and adds up the army
+and the fleet places around them:
+
+    P_n(p) = (P_{n-1}(p) + sum of P_{n-1}(province of c) over places c with a way into p) / 5.0
 """
 
 from typing import NamedTuple
@@ -55,7 +62,8 @@ class PlaceTables(NamedTuple):
 
 
 class Values(NamedTuple):
-    """value (156,) of places, 0 where no unit can stand; strength, competition (75,)."""
+    """value (156,) of places, 0 where no unit can stand, int64 (port: float64); strength,
+    competition (75,)."""
 
     value: np.ndarray
     strength: np.ndarray
@@ -190,3 +198,49 @@ def values(boards, i: int, power: int) -> Values:
     season = int(SEASON_OF_PHASE[boards.phase[i]])
     rows = (boards.unit[i], boards.power[i], boards.loc[i], boards.owner[i])
     return Values(*_values(TABLES, atlas.CENTRE, *rows, season, power))
+
+
+@njit(cache=True)
+def _port_spread(t, before, after):
+    """One step of the port's proximity, from `before` into `after`, both float64 (75,)."""
+    after[:] = before
+    for c in range(PLACES):
+        for i in range(t.near.shape[1]):
+            if t.near[c, i] < 0:
+                break
+            if t.twin[c, i] < 0 or i < t.twin[c, i]:
+                after[t.prov[t.near[c, i]]] += before[t.prov[c]]
+    after /= SPREAD
+
+
+@njit(cache=True)
+def _port_values(t, centre, unit, power, loc, owner, season, me):
+    count, enters = _reach(t, unit, power, loc)
+    for p in range(75):
+        if unit[p]:
+            count[power[p], p] -= 1
+    size = _sizes(owner, centre)
+    size[7] = 0
+    attack, defence = _base(size, owner, centre, enters, me)
+    competition = np.zeros(75, np.int64)
+    for other in range(7):
+        if other != me:
+            competition = np.maximum(competition, count[other])
+    now = (attack * ATTACK[season] + defence * DEFENCE[season]).astype(np.float64)
+    then, total = np.empty(75), np.zeros(75)
+    for n in range(DEPTH.shape[1]):
+        total += DEPTH[season, n] * now
+        _port_spread(t, now, then)
+        now, then = then, now
+    if season == WINTER:
+        total += WINTER_DEFENCE * defence
+    else:
+        total += STRENGTH * count[me] - COMPETITION * competition
+    return np.where(t.exists, total[t.prov], 0.0), count[me].copy(), competition
+
+
+def port_values(boards, i: int, power: int) -> Values:
+    """As `values`, by the rules of the port."""
+    season = int(SEASON_OF_PHASE[boards.phase[i]])
+    rows = (boards.unit[i], boards.power[i], boards.loc[i], boards.owner[i])
+    return Values(*_port_values(TABLES, atlas.CENTRE, *rows, season, power))

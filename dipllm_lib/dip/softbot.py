@@ -21,6 +21,7 @@ So log tau is exact and finite for every legal joint order if eps > 0. Movement
 is compiled here, retreats and adjustments are in `softsets`.
 """
 
+import itertools
 from typing import NamedTuple, Sequence
 
 import numpy as np
@@ -120,8 +121,7 @@ def scored(turn: Turn) -> Scored:
     found = places.values(turn.boards, 0, turn.power)
     own = dumbbot.slot_places(turn)
     ids = np.concatenate(turn.lists).astype(np.int64)
-    first = np.zeros(turn.slots + 1, np.int64)
-    np.cumsum([len(options) for options in turn.lists], out=first[1:])
+    first = np.array(list(itertools.accumulate(map(len, turn.lists), initial=0)))
     entries = _score(
         places.TABLES,
         vocabulary.VOCABULARY,
@@ -240,16 +240,28 @@ class SoftDumbBot:
         """One joint order per turn; each turn draws from its own generator."""
         return [self.sample(turn, 1, rng)[0] for turn, rng in zip(turns, rngs)]
 
-    def sample(self, turn: Turn, n: int, rng: np.random.Generator) -> list[Joint]:
+    def ready(self, turn: Turn) -> Scored | SmallTurn:
+        """What `sample` computes first, for several calls on one turn."""
+        if int(turn.boards.phase[0]) in boards.MOVES:
+            return scored(turn)
+        return SmallTurn(turn, self.temperature, self.uniform)
+
+    def sample(
+        self,
+        turn: Turn,
+        n: int,
+        rng: np.random.Generator,
+        ready: Scored | SmallTurn | None = None,
+    ) -> list[Joint]:
         """n independent joint orders, n D uniform numbers drawn from rng."""
         draws = rng.random((n, turn.slots))
-        if int(turn.boards.phase[0]) in boards.MOVES:
-            joints = np.empty((n, turn.slots), np.int64)
-            tables = (vocabulary.VOCABULARY, atlas.PROV_OF)
-            _sample(scored(turn), *tables, self.temperature, self.uniform, draws, joints)
-            return [tuple(row) for row in joints.tolist()]
-        small = SmallTurn(turn, self.temperature, self.uniform)
-        return [small.draw(row) for row in draws]
+        ready = self.ready(turn) if ready is None else ready
+        if isinstance(ready, SmallTurn):
+            return [ready.draw(row) for row in draws]
+        joints = np.empty((n, turn.slots), np.int64)
+        tables = (vocabulary.VOCABULARY, atlas.PROV_OF)
+        _sample(ready, *tables, self.temperature, self.uniform, draws, joints)
+        return [tuple(row) for row in joints.tolist()]
 
     def log_prob(self, turn: Turn, joints: Sequence[Joint]) -> np.ndarray:
         """(K,) exact log tau, float64. ValueError for a joint order that is not legal."""
