@@ -9,14 +9,18 @@
         must bounce
     C1  inside a paradox, a convoy whose intent is only shown by the fleet still goes by land
 
-A difference that none of them explains is an error, never skipped.
+A difference that none of them explains is an error, never skipped. B1 is accepted only if the
+second adjudicator (module `plain`), with that fault switched on, gives the package's units; B4, B5
+and C1 only if without faults it gives our position.
 """
 
+import hashlib
+import json
 from typing import NamedTuple
 
 import numpy as np
 
-from dipllm_lib.dip import atlas, boards, states
+from dipllm_lib.dip import atlas, boards, legalise, plain, states
 from dipllm_lib.dip.boards import Boards, Orders
 from dipllm_lib.dip.decisions import BY_CONVOY, NO, YES, Decisions
 
@@ -57,7 +61,8 @@ def explain(case: Case) -> str:
     ours = states.to_state(case.after)
     if standing(ours) != standing(case.theirs):
         tests = (("B1", _b1), ("B2", _b2), ("B5", _b5), ("B4", _b4), ("C1", _c1))
-        return next((name for name, test in tests if test(case)), "?")
+        moves = case.before.phase[0] in boards.MOVES
+        return next((name for name, test in tests if moves and test(case)), "?")
     if retreat_lists(ours) != retreat_lists(case.theirs):
         return "B3" if _b3(case, ours) else "?"
     counts = [
@@ -65,6 +70,13 @@ def explain(case: Case) -> str:
         for state in (ours, case.theirs)
     ]
     return "" if counts[0] == counts[1] and _same_phase(case, ours) else "?"
+
+
+def fingerprint(case: Case) -> str:
+    """12 hex digits that name the position and the orders, the same on every machine."""
+    content = [states.to_state(case.before), legalise.order_texts(case.before, case.orders)[0]]
+    text = json.dumps(content, sort_keys=True)
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()[:12]
 
 
 def _same_phase(case: Case, ours: dict) -> bool:
@@ -101,23 +113,21 @@ def _unit(b: Boards, p: int) -> str:
 
 
 def _b1(case: Case) -> bool:
-    """An army that moves VIA with support of the occupant's power stands in its destination for the
-    package, not here.
+    """The second adjudicator with this fault gives the package's units; VIA between provinces that
+    do not touch may have been left out when the orders went to the package (module `replay`).
     """
-    b = case.before
-    for p, d in _movers(case):
-        occupant, mine = b.power[0, d], b.power[0, p]
-        if (
-            not case.orders.via[0, p]
-            or not b.unit[0, d]
-            or occupant == mine
-            or not _backed_by(case, p, occupant)
-        ):
-            continue
-        arrived = f"A {atlas.CODES[d]}" in standing(case.theirs).get(atlas.POWERS[mine], [])
-        if arrived and case.made.moved[0, p] == NO:
-            return True
-    return False
+    touching = atlas.ARMY[np.arange(atlas.N_PROVINCES), atlas.PROV_OF[case.orders.a[0]]]
+    written = (case.orders, case.orders._replace(via=case.orders.via * touching.astype(np.int8)))
+    return any(
+        standing(states.to_state(plain.resolve(case.before, orders, faults=plain.FAULTS)))
+        == standing(case.theirs)
+        for orders in written
+    )
+
+
+def _confirmed(case: Case) -> bool:
+    """Whether the second adjudicator gives our result."""
+    return plain.resolve(case.before, case.orders).same(case.after)
 
 
 def _b2(case: Case) -> bool:
@@ -159,7 +169,7 @@ def _b4(case: Case) -> bool:
         if any(
             s == case.orders.b[0, fleet] and case.made.support_ok[0, s] == NO for s in supporters
         ):
-            return True
+            return _confirmed(case)
     return False
 
 
@@ -171,7 +181,7 @@ def _b5(case: Case) -> bool:
             unit = f"{atlas.UNIT_LETTERS[case.before.unit[0, p]]} {atlas.CODES[d]}"
             arrived = any(u[:5] == unit for u in standing(case.theirs)[atlas.POWERS[power[p]]])
             if arrived:
-                return True
+                return _confirmed(case)
     return False
 
 
@@ -187,5 +197,5 @@ def _c1(case: Case) -> bool:
             continue
         fleets = (b.power[0] == b.power[0, p]) & (orders.kind[0] == boards.CONVOY)
         if (fleets & (orders.a[0] == p) & (orders.b[0] == d)).any():
-            return True
+            return _confirmed(case)
     return False
