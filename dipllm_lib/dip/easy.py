@@ -9,9 +9,10 @@ first of these that a unit can do, all units being asked about one before anybod
     2  step toward the nearest of these,           5  step toward the nearest foreign centre
        past no foreign unit                        6  hold
 
-A step brings the unit nearer, by the steps of its own kind. No unit enters a province that an own
-unit keeps, has chosen, or has not yet been told to leave; no two swap places. There are no supports
-and no convoys. Units are asked in random order, equal choices are settled at random.
+A step brings the unit nearer, by the steps of its own kind, to the nearest goal where no own unit
+stands or goes. No unit enters a province that an own unit keeps, has chosen, or has not yet been
+told to leave; no two swap places. There are no supports and no convoys. Units are asked in random
+order, equal choices are settled at random.
 
 Retreats: to the place with most own units in neighbouring provinces. Builds: of all units then on
 the board 40 % (rounded) shall be fleets, the rest armies, on the home centres nearest to a foreign
@@ -29,8 +30,6 @@ from dipllm_lib.dip import atlas, boards, dumbbot, places, vocabulary
 from dipllm_lib.dip.orders import Joint, Turn
 
 FLEETS = 0.4  # share of fleets that builds aim at
-RULES = 6
-STEPPING = (False, False, True, False, False, True)
 
 
 def _steps() -> np.ndarray:
@@ -68,22 +67,40 @@ def foreign(owner: np.ndarray, power: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @njit(cache=True)
-def _free(t, own, at, decided, target, u, p):
-    """Whether unit u may enter province p without meeting an own unit or swapping with it."""
-    for v in range(len(own)):
-        if target[v] >= 0 and t.prov[target[v]] == p:
-            return False
-    v = at[p]
-    if v < 0:
-        return True
-    return decided[v] and target[v] >= 0 and t.prov[target[v]] != t.prov[own[u]]
+def _taken(t, target, p):
+    """Whether some own unit moves into province p."""
+    for c in target:
+        if c >= 0 and t.prov[c] == p:
+            return True
+    return False
 
 
 @njit(cache=True)
-def _choice(t, wanted, barred, far, steps, own, at, decided, target, noise, u):
-    """Neighbour of unit u to enter, or -1: among the `wanted` provinces that are not `barred`; if
-    steps, the one nearest to the goals, and nearer than now. far (156,): way to the goals."""
+def _free(t, own, at, decided, target, u, p):
+    """Whether unit u may enter province p without meeting an own unit or swapping with it."""
+    if _taken(t, target, p):
+        return False
+    v = at[p]
+    return v < 0 or (decided[v] and target[v] >= 0 and t.prov[target[v]] != t.prov[own[u]])
+
+
+@njit(cache=True)
+def _way(step, goals, c):
+    """Steps from place c to the nearest goal."""
+    best = np.int64(atlas.FAR)
+    for p in range(len(goals)):
+        if goals[p]:
+            best = min(best, step[c, p])
+    return best
+
+
+@njit(cache=True)
+def _choice(t, step, wanted, barred, goals, own, at, decided, target, noise, u):
+    """Neighbour of unit u to enter, or -1: among the `wanted` provinces that are not `barred`, the
+    one nearest to the goals and nearer than now; any of them if there are no goals."""
+    stepping = goals.any()
     best, least, tie = -1, np.int64(0), 2.0
+    now = _way(step, goals, own[u])
     for i in range(t.near.shape[1]):
         c = t.near[own[u], i]
         if c < 0:
@@ -91,8 +108,8 @@ def _choice(t, wanted, barred, far, steps, own, at, decided, target, noise, u):
         p = t.prov[c]
         if not wanted[p] or barred[p] or not _free(t, own, at, decided, target, u, p):
             continue
-        way = far[c] if steps else 0
-        if steps and way >= far[own[u]]:
+        way = _way(step, goals, c)
+        if stepping and way >= now:
             continue
         if best < 0 or way < least or (way == least and noise[u, i] < tie):
             best, least, tie = c, way, noise[u, i]
@@ -100,23 +117,28 @@ def _choice(t, wanted, barred, far, steps, own, at, decided, target, noise, u):
 
 
 @njit(cache=True)
-def _moves(t, wanted, barred, far, stepping, holds, own, order, noise):
-    """Place that each unit moves to (D,), -1: it holds. wanted, barred: bool (6, 75); far: int64
-    (6, 156); stepping (6,); holds: bool (75,), where units stay; order, noise: (D,), (D, 11)."""
+def _moves(t, step, wanted, barred, goals, holds, own, order, noise):
+    """Place that each unit moves to (D,), -1: it holds. wanted, barred, goals: bool (6, 75), no
+    goals where a rule has no steps; holds: bool (75,), where units stay; order, noise: (D,),
+    (D, 11)."""
     d = len(own)
     target, decided = np.full(d, -1, np.int64), np.zeros(d, np.bool_)
     at = np.full(75, -1, np.int64)
     for u in range(d):
         at[t.prov[own[u]]] = u
         decided[u] = holds[t.prov[own[u]]]
-    for rule in range(len(stepping)):
+    for rule in range(len(goals)):
         for u in order:
             if decided[u]:
                 continue
+            left = goals[rule].copy()
+            for p in range(75):
+                left[p] = left[p] and at[p] < 0 and not _taken(t, target, p)
+            if goals[rule].any() and not left.any():
+                continue
             target[u] = _choice(
-                t, wanted[rule], barred[rule], far[rule], stepping[rule],
-                own, at, decided, target, noise, u,
-            )  # fmt: skip
+                t, step, wanted[rule], barred[rule], left, own, at, decided, target, noise, u
+            )
             decided[u] = target[u] >= 0
     return target
 
@@ -135,14 +157,11 @@ def movement(turn: Turn, rng: np.random.Generator) -> Joint:
     open_goals = empty & (theirs | land)
     wanted = np.stack([theirs & empty, land & empty, everywhere, theirs & enemy, enemy, everywhere])
     barred = np.stack([nowhere, nowhere, enemy, nowhere, nowhere, nowhere])
-    none = np.zeros(places.PLACES, np.int64)
-    far = np.stack([none, none, _ways(open_goals), none, none, _ways(theirs)])
+    goals = np.stack([nowhere, nowhere, open_goals, nowhere, nowhere, theirs])
     own = dumbbot.slot_places(turn)
     order = rng.permutation(turn.slots)
     noise = rng.random((turn.slots, places.TABLES.near.shape[1]))
-    target = _moves(
-        places.TABLES, wanted, barred, far, np.array(STEPPING), theirs, own, order, noise
-    )
+    target = _moves(places.TABLES, STEPS, wanted, barred, goals, theirs, own, order, noise)
     helped = np.full(turn.slots, -1, np.int64)
     return tuple(dumbbot.order_ids(vocabulary.KEYS, own, target, helped).tolist())
 
