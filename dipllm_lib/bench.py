@@ -8,9 +8,9 @@ units per board) goes to stderr, a line each beginning with #.
 `rules`: 600 movement phases each of random play with uniform and with coherent orders. Ours judges
 them in batches of 4,096 rows, applies them and finds the retreats; the package `diplomacy` judges
 the same phases: `process()` alone, and in the rows `set up too` with `set_state` and `set_orders`.
-The rows `one a call` are single calls from Python against the latter. Legal orders: all units of all these positions.
-Whole random games: arrays only (`rollouts`) against uniformly random orders on the package.
-`games`: the same with our recorded games (`game.play`: policies, texts, results).
+The rows `one a call` are single calls from Python against the latter. Legal orders: of all units of
+these positions. Whole random games: arrays only (`rollouts`) against uniformly random orders on the
+package. `games`: the same with our recorded games (`game.play`: policies, texts, results).
 """
 
 import functools

@@ -7,55 +7,21 @@ move into a province the supporter reaches, where an army's convoy must not need
 Retreats into free, uncontested provinces other than the attacker's; builds and removals by the
 count of centres.
 
-Method: the vocabulary rows of one unit lie together and in groups that name the same other unit;
-groups whose other unit is not there are skipped, the rows of the others pass a test of their
-destination. So lists come out sorted.
+Method: the vocabulary rows of one unit lie together and in groups that name the same other unit
+(`groups`); bit sets of the units on the board pick the groups, and rows that need a convoy pass a
+test of their destination. So lists come out sorted.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from dipllm_lib.dip import atlas, boards
+from dipllm_lib.dip import atlas
 from dipllm_lib.dip import vocabulary as v
 from dipllm_lib.dip.boards import Boards
+from dipllm_lib.dip.groups import GROUPS, ONE, SPREAD, SPREAD_BITS, ZERO
 from dipllm_lib.dip.kernels import kernel
 
-
-class Groups(NamedTuple):
-    """The vocabulary in groups of equal (unit, kind, other unit); G groups, 3 * 81 units."""
-
-    first: np.ndarray  # int32 (244,): groups of unit type * 81 + location start here
-    row: np.ndarray  # int32 (G + 1,): rows of a group
-    kind: np.ndarray  # int8 (G,)
-    other_type: np.ndarray  # int8 (G,)
-    other_place: np.ndarray  # int8 (G,)
-    dest: np.ndarray  # int8 (rows,): destination location, or -1
-    far: np.ndarray  # bool (rows,): the move that the row makes or names needs a convoy
-    build: np.ndarray  # int32 (3, 81): id of the build, or -1
-
-
-def _groups() -> Groups:
-    table = v.VOCABULARY[:-1].astype(np.int64)
-    unit = table[:, v.TYPE] * 81 + table[:, v.LOC]
-    head = np.stack([unit, table[:, v.KIND], table[:, v.OTHER_TYPE], table[:, v.OTHER_LOC]])
-    start = np.flatnonzero(np.r_[True, (np.diff(head) != 0).any(axis=0)])
-    build = np.full((3, 81), -1, np.int32)
-    builds = np.isin(table[:, v.KIND], (boards.BUILD_ARMY, boards.BUILD_FLEET)).nonzero()[0]
-    build[table[builds, v.TYPE], table[builds, v.LOC]] = builds
-    return Groups(
-        np.searchsorted(unit[start], np.arange(244)).astype(np.int32),
-        np.r_[start, len(table)].astype(np.int32),
-        table[start, v.KIND].astype(np.int8),
-        table[start, v.OTHER_TYPE].astype(np.int8),
-        table[start, v.OTHER_LOC].astype(np.int8),
-        table[:, v.DEST].astype(np.int8),
-        v.NEEDS_CONVOY[:-1].copy(),
-        build,
-    )
-
-
-GROUPS = _groups()
 ROOM = v.SIZE  # one board cannot have more orders: each id is for one unit
 
 
@@ -136,15 +102,34 @@ def _minimal_paths(t, source, fleets, carriers, stack):
 
 
 @kernel
-def _convoys(t, unit, fleets, reach, carriers, stack):
+def _bit(g, bits):
+    """Number of the lowest bit of a set that is not empty."""
+    return g.bit[(bits & (~bits + ONE)) * SPREAD >> SPREAD_BITS]
+
+
+@kernel
+def _convoys(t, g, unit, fleets, work):
     """Per province with an army on a coast: shores it could reach by convoy, and who could carry it
-    there.
+    there. Returns the set of such armies.
     """
+    carried = ZERO
     for p in range(len(unit)):
-        reach[p] = 0
+        work.reach[p] = 0
         if unit[p] == 1 and t.shore_index[p] >= 0 and t.sea_mask[p] & fleets:
-            reach[p] = _shores(t, _flood(t, t.sea_mask[p], fleets), p)
-            _minimal_paths(t, p, fleets, carriers[p], stack)
+            work.reach[p] = _shores(t, _flood(t, t.sea_mask[p], fleets), p)
+            _minimal_paths(t, p, fleets, work.carriers[p], work.stack)
+            carried |= ONE << np.uint64(g.number[1, p])
+    return carried
+
+
+@kernel
+def _standing(g, unit, loc, standing):
+    """The sets of armies and of fleets on a board."""
+    standing[:] = ZERO
+    for p in range(len(unit)):
+        if unit[p]:
+            kind = unit[p] - 1
+            standing[kind] |= ONE << np.uint64(g.number[unit[p], loc[p]] - 56 * kind)
 
 
 @kernel
@@ -153,55 +138,83 @@ def _reach_without(t, army, supporter, fleets, reach):
     part.
     """
     sea = t.sea_index[supporter]
-    if reach[army] == 0 or sea < 0 or not fleets >> sea & 1:
+    if sea < 0 or not fleets >> sea & 1:
         return reach[army]
     return _shores(t, _flood(t, t.sea_mask[army], fleets & ~(np.int64(1) << sea)), army)
 
 
 @kernel
-def _movement(t, g, unit, loc, p, fleets, reach, carriers, ids, at):
-    """Append the orders of the unit in p in a movement phase; returns the new length."""
-    key = unit[p] * 81 + loc[p]
-    for group in range(g.first[key], g.first[key + 1]):
-        kind = g.kind[group]
-        if kind > 4:
-            break
-        shores = reach[p]
-        if kind >= 2:
-            other = t.prov_of[g.other_place[group]]
-            if unit[other] != g.other_type[group] or loc[other] != g.other_place[group]:
-                continue
-            if kind == 3 and unit[other] == 1:
-                shores = _reach_without(t, other, p, fleets, reach)
-            if kind == 4 and reach[other] == 0:
-                continue
-        for row in range(g.row[group], g.row[group + 1]):
-            if g.far[row]:
-                q = t.shore_index[g.dest[row]]
-                if not shores >> q & 1 and kind != 4:
-                    continue
-                if kind == 4 and not carriers[other, q] >> t.sea_index[p] & 1:
-                    continue
+def _append(t, g, group, shores, ids, at):
+    """Append the rows of a group whose move needs no convoy, or one to the set `shores`."""
+    if g.far[group] & shores == 0:
+        for k in range(g.near_first[group], g.near_first[group + 1]):
+            ids[at] = g.near[k]
+            at += 1
+        return at
+    for row in range(g.row[group], g.row[group + 1]):
+        if not g.needs[row] or shores >> t.shore_index[g.dest[row]] & 1:
             ids[at] = row
             at += 1
+    return at
+
+
+@kernel
+def _supports(t, g, n, p, fleets, work, ids, at):
+    """Append the supports of unit number n, which stands in p."""
+    for kind in range(2):
+        bits = work.standing[kind] & g.holds[n, kind]
+        while bits:
+            other = _bit(g, bits) + kind * 56
+            ids[at] = g.row[g.group[n, 0, other]]
+            at += 1
+            bits &= bits - ONE
+    bits = work.standing[0] & (g.near_moves[n] | (g.moves[n, 0] & work.standing[2]))
+    while bits:
+        other = _bit(g, bits)
+        group, army = g.group[n, 1, other], g.province[other]
+        shores = work.reach[army]
+        if shores & g.far[group]:
+            shores = _reach_without(t, army, p, fleets, work.reach)
+        at = _append(t, g, group, shores, ids, at)
+        bits &= bits - ONE
+    bits = work.standing[1] & g.moves[n, 1]
+    while bits:
+        at = _append(t, g, g.group[n, 1, _bit(g, bits) + 56], np.int64(0), ids, at)
+        bits &= bits - ONE
+    return at
+
+
+@kernel
+def _movement(t, g, n, p, fleets, work, ids, at):
+    """Append the orders in a movement phase of unit number n, which stands in p; returns the new
+    length.
+    """
+    ids[at] = g.start[n, 0]
+    at = _append(t, g, g.own[n], work.reach[p], ids, at + 1)
+    at = _supports(t, g, n, p, fleets, work, ids, at)
+    bits = g.convoys[n] & work.standing[2]
+    while bits:
+        other = _bit(g, bits)
+        group, army = g.group[n, 2, other], g.province[other]
+        for row in range(g.row[group], g.row[group + 1]):
+            if work.carriers[army, t.shore_index[g.dest[row]]] >> t.sea_index[p] & 1:
+                ids[at] = row
+                at += 1
+        bits &= bits - ONE
     return at
 
 
 @kernel
 def _retreat(t, g, b, i, p, ids, at):
     """Append the orders of the unit dislodged from p; returns the new length."""
-    key = b.d_unit[i, p] * 81 + b.d_loc[i, p]
-    for group in range(g.first[key], g.first[key + 1]):
-        if g.kind[group] < 5 or g.kind[group] > 6:
-            continue
-        for row in range(g.row[group], g.row[group + 1]):
-            if g.kind[group] == 5:
-                q = t.prov_of[g.dest[row]]
-                if b.unit[i, q] or b.contested[i, q] or q == b.d_from[i, p]:
-                    continue
+    n = g.number[b.d_unit[i, p], b.d_loc[i, p]]
+    for row in range(g.start[n, 5], g.start[n, 6]):
+        q = t.prov_of[g.dest[row]]
+        if not b.unit[i, q] and not b.contested[i, q] and q != b.d_from[i, p]:
             ids[at] = row
             at += 1
-    return at
+    ids[at] = g.start[n, 6]
+    return at + 1
 
 
 @kernel
@@ -216,17 +229,6 @@ def _build(t, g, p, ids, at):
     for place in t.coasts[p]:
         if place >= 0:
             ids[at] = g.build[2, place]
-            at += 1
-    return at
-
-
-@kernel
-def _remove(g, unit, loc, p, ids, at):
-    """Append the removal of the unit in p; returns the new length."""
-    key = unit[p] * 81 + loc[p]
-    for group in range(g.first[key], g.first[key + 1]):
-        if g.kind[group] == 6:
-            ids[at] = g.row[group]
             at += 1
     return at
 
@@ -271,18 +273,20 @@ def _board(t, g, b, i, work, lists, u, at):
         for s in range(len(t.seas)):
             if unit[t.seas[s]] == 2:
                 fleets |= np.int64(1) << s
-        _convoys(t, unit, fleets, work.reach, work.carriers, work.stack)
+        _standing(g, unit, loc, work.standing)
+        work.standing[2] = _convoys(t, g, unit, fleets, work)
     _surplus(b.power[i], b.owner[i], work.surplus)
     for p in range(75):
         power = _entry(t, b, i, p, work.surplus)
         if power < 0:
             continue
         if moves:
-            at = _movement(t, g, unit, loc, p, fleets, work.reach, work.carriers, lists.ids, at)
+            at = _movement(t, g, g.number[unit[p], loc[p]], p, fleets, work, lists.ids, at)
         elif phase < 4:
             at = _retreat(t, g, b, i, p, lists.ids, at)
         elif unit[p]:
-            at = _remove(g, unit, loc, p, lists.ids, at)
+            lists.ids[at] = g.start[g.number[unit[p], loc[p]], 6]
+            at += 1
         else:
             at = _build(t, g, p, lists.ids, at)
         lists.board[u], lists.province[u], lists.power[u] = i, p, power
@@ -310,6 +314,7 @@ class _Work(NamedTuple):
     reach: np.ndarray  # int64 (75,): shores that an army could reach by convoy
     carriers: np.ndarray  # int64 (75, 42): seas whose fleets could carry it there
     stack: np.ndarray  # int64 (4, 20)
+    standing: np.ndarray  # uint64 (3,): armies, fleets, armies that a fleet could carry
 
 
 def legal_orders(positions: Boards) -> Legal:
@@ -317,7 +322,8 @@ def legal_orders(positions: Boards) -> Legal:
     id.
     """
     n, p = positions.n, atlas.N_PROVINCES
-    work = _Work(*(np.zeros(shape, np.int64) for shape in (7, p, (p, len(atlas.SHORES)), (4, 20))))
+    shapes = (7, p, (p, len(atlas.SHORES)), (4, 20))
+    work = _Work(*(np.zeros(shape, np.int64) for shape in shapes), np.zeros(3, np.uint64))
     ids = np.empty(ROOM + 512 * n, np.int32)
     board, province, power = (np.empty(n * p, kind) for kind in (np.int32, np.int8, np.int8))
     lists = Legal(board, province, power, np.zeros(n * p + 1, np.int64), ids)
