@@ -262,10 +262,11 @@ STANDS.flags.writeable = False
 
 @njit(cache=True)
 def _find(keys, unit, place, kind, other_unit, other_place, dest):
-    """Order id of a row of the vocabulary without "via"; as `vocabulary.find`."""
+    """Order id of a row of the vocabulary without "via", -1 if there is none."""
     key = ((unit * 82 + place + 1) * 11 + kind) * 3 + other_unit
     key = ((key * 82 + other_place + 1) * 82 + dest + 1) * 2
-    return np.searchsorted(keys, key)
+    at = np.searchsorted(keys, key)
+    return at if at < len(keys) and keys[at] == key else -1
 
 
 @njit(cache=True)

@@ -1,4 +1,4 @@
-"""The ladder of rule-based players: every pairing 1 against 6, and whether the expected order holds.
+"""The ladder of rule-based players: pairings 1 against 6, and whether the expected order holds.
 
     Hold < RandomLegal < RandBot < Easy < DumbBot port < DumbBot < SoftDumbBot < BR-1
 
