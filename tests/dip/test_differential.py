@@ -1,73 +1,131 @@
 """The adjudicator against the package on random positions: every difference has a named cause."""
 
-from collections import Counter
+import json
+import re
 
 import numpy as np
 import pytest
 
-from dipllm_lib.dip import boards, deviations, generate, legalise, replay, rules, states
+from dipllm_lib.__main__ import main
+from dipllm_lib.dip import boards, deviations, differential, legalise, rules
+from dipllm_lib.run import seeding
+
+# B4, B5 and C1 among the 4,000 positions of seed 0, each looked at. 2763d1be9786 is B5: A TRI - VEN
+# with one support (F APU), F VEN - TRI with two of the other's power (A BUD, A VIE). They meet head
+# on: A TRI has 2 against a DEFEND of 3; F VEN may not count its supports against A TRI, 1 against
+# 2. Both bounce; the package lets A TRI dislodge F VEN.
+REVIEWED = {"B4": [], "B5": ["2763d1be9786"], "C1": []}
+HEADS = ["phases", "movement", "units", "agree", *deviations.CAUSES, "unexplained", "anomalies"]
 
 
-def differences(pairs, limit: int) -> Counter:
-    """How often each cause explains a difference, over the first `limit` phases of the pairs."""
-    official, causes = replay.official_game(), Counter()
-    for b, given in pairs:
-        after, made = rules.resolve(b, given)
-        assert not made.counts[:, 2].any()
-        for i in range(b.n):
-            if sum(causes.values()) == limit:
-                return causes
-            before, orders = b.take([i]), given.take([i])
-            theirs, words = replay.run(official, before, orders)
-            decisions = rules.Decisions(*(field[i : i + 1] for field in made))
-            case = deviations.Case(before, orders, decisions, after.take([i]), theirs, words)
-            cause = deviations.explain(case)
-            assert cause != "?", report(case)
-            causes[cause] += 1
-    return causes
+def table(lines: list[str]) -> dict[str, dict[str, float]]:
+    """The printed table: kind -> column -> number."""
+    assert lines[0].split() == ["kind", *HEADS]
+    rows = (line.split() for line in lines[1:5])
+    return {kind: dict(zip(HEADS, map(float, numbers), strict=True)) for kind, *numbers in rows}
 
 
-def report(case) -> str:
-    return "\n".join(
-        str(x)
-        for x in (
-            boards.phase_name(case.before),
-            states.to_state(case.before)["units"],
-            legalise.order_texts(case.before, case.orders)[0],
-            deviations.standing(states.to_state(case.after)),
-            deviations.standing(case.theirs),
-        )
-    )
+def test_four_thousand_positions(capsys):
+    assert main(["bench", "rules-diff", "--positions", "4000"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    rows = table(lines)
+    assert tuple(rows) == differential.KINDS
+    for row in rows.values():
+        assert row["phases"] == 1000 == row["agree"] + sum(row[c] for c in deviations.CAUSES)
+        assert row["unexplained"] == row["anomalies"] == 0 and row["agree"] >= 970
+    assert rows["dense"]["movement"] == rows["convoys"]["movement"] == 1000
+    assert all(500 < rows[kind]["movement"] < 900 for kind in ("uniform", "coherent"))
+    assert all(20 < row["units"] < 40 for row in rows.values())
+    found = {line.split(": ")[0]: line.split(": ")[1].split() for line in lines[5:]}
+    assert found == {cause: listed for cause, listed in REVIEWED.items() if listed}
 
 
-def dense(rng, batch=40):
-    while True:
-        b = generate.scattered(batch, int(rng.integers(20, 50)), int(rng.integers(2, 8)), rng)
-        yield b, generate.coherent(b, rng)
+def emptied(positions, orders, *rest):
+    """A wrong adjudicator: the first unit of each position is gone afterwards."""
+    after, made = rules.resolve(positions, orders, *rest)
+    for i in range(after.n):
+        p = int(np.argmax(after.unit[i] > 0))
+        after.unit[i, p], after.power[i, p], after.loc[i, p] = 0, -1, -1
+    return after, made
 
 
-def convoys(rng, batch=40):
-    while True:
-        b = generate.fleets_and_armies(batch, int(rng.integers(2, 8)), rng)
-        yield b, generate.coherent(b, rng, 0.6)
+def test_a_wrong_adjudicator_is_found_and_shown_in_full(capsys, monkeypatch):
+    class Broken:
+        Decisions = rules.Decisions
+        resolve = staticmethod(emptied)
+
+    monkeypatch.setattr(differential, "rules", Broken)
+    assert main(["bench", "rules-diff", "--positions", "8"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    rows = table(lines)
+    assert [row["unexplained"] for row in rows.values()] == [2, 2, 2, 2]
+    shown = [line for line in lines[5:] if re.fullmatch(r"[SFW]19\d\d[MRA] [0-9a-f]{12}", line)]
+    assert len(shown) == 8
+    assert sum(line.startswith("  orders   {") for line in lines) == 8
 
 
-def pairs(kind, n, seed):
-    rng = np.random.default_rng(seed)
-    if kind in ("uniform", "coherent"):
-        return generate.played(n, rng, getattr(generate, kind))
-    return {"dense": dense, "convoys": convoys}[kind](rng)
+def test_an_anomaly_fails_the_run():
+    fine = {"unexplained": [], "anomalies": 0}
+    assert not differential.failed([fine, fine])
+    assert differential.failed([fine, fine | {"anomalies": 1}])
+    assert differential.failed([fine | {"unexplained": ["a case"]}, fine])
 
 
-@pytest.mark.parametrize("kind", ["uniform", "coherent", "dense", "convoys"])
-def test_a_thousand_positions(kind):
-    causes = differences(pairs(kind, 1000, 1), 1000)
-    assert causes[""] >= 970, causes
+def test_json_gives_one_object_a_kind_and_seeds_differ(capsys):
+    results = []
+    for seed in ("0", "0", "1"):
+        words = ["bench", "rules-diff", "--positions", "41", "--seed", seed, "--json"]
+        assert main(words) == 0
+        results.append([json.loads(line) for line in capsys.readouterr().out.splitlines()])
+    assert results[0] == results[1] != results[2]
+    assert [row["phases"] for row in results[0]] == [11, 10, 10, 10]
+    assert [row["kind"] for row in results[0]] == list(differential.KINDS)
+
+
+def test_chunks_share_out_every_position():
+    tasks = differential.chunks(4 * differential.CHUNK + 5)
+    assert sum(size for _, size, _ in tasks) == 4 * differential.CHUNK + 5
+    assert tasks[:3] == [("uniform", 1000, 0), ("uniform", 2, 1), ("coherent", 1000, 0)]
+    assert differential.chunks(2) == [("uniform", 1, 0), ("coherent", 1, 0)]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["uniform", "coherent", "dense", "convoys"])
-def test_many_positions(kind):
-    causes = differences(pairs(kind, 8000, 2), 8000)
-    print(kind, dict(causes))
-    assert causes[""] >= 7700, causes
+def test_workers_do_not_matter(monkeypatch):
+    monkeypatch.setattr(differential, "CHUNK", 5)
+    assert differential.run(40, 2, 2) == differential.run(40, 2, 1)
+
+
+@pytest.mark.parametrize("kind", differential.KINDS)
+def test_pairs_are_legal_and_as_many_as_asked_for(kind):
+    batches = list(differential.pairs(kind, 150, seeding.child(3, kind)))
+    assert sum(b.n for b, _ in batches) == sum(given.n for _, given in batches) == 150
+    for b, given in batches:
+        assert not legalise.legalise(b, given)[1].any()
+    if kind == "convoys":
+        convoys = sum((given.kind == boards.CONVOY).sum() for _, given in batches)
+        assert convoys > 150
+
+
+def test_an_unknown_kind_is_refused():
+    with pytest.raises(ValueError, match="unknown kind 'sparse': must be one of uniform"):
+        next(differential.pairs("sparse", 1, seeding.child(0)))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["rules-diff", "--positions", "0"], "--positions must be a whole number from 1"),
+        (["rules-diff", "--positions", "-4"], "got '-4'"),
+        (["rules-diff", "--positions", "many"], "got 'many'"),
+        (["rules-diff", "--seed", "-1"], "--seed must be a whole number from 0"),
+        (["rules-diff", "--workers", "0"], "--workers must be a whole number from 1"),
+        (["rules", "--positions", "10"], "--positions belongs to rules-diff"),
+        (["--seed", "1"], "--seed belongs to rules-diff"),
+        (["rules-diff", "games"], "run it alone"),
+        (["rules-diff", "--quick"], "without --quick"),
+    ],
+)
+def test_wrong_usage_is_refused_in_one_line(words, message, capsys):
+    assert main(["bench", *words]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == "" and shown.err.count("\n") == 1 and message in shown.err
