@@ -210,8 +210,8 @@ def _land(tool: Pen, here: Boards) -> None:
 
 
 def _contested(tool: Pen, here: Boards) -> None:
-    """Hatch the provinces that a stand-off closes to retreats."""
-    for p in np.flatnonzero(here.contested[0]).tolist():
+    """Hatch the empty provinces that a stand-off closes to retreats."""
+    for p in np.flatnonzero(here.contested[0] & (here.unit[0] == 0)).tolist():
         pen.hatch(tool, _paths()["cells"][p], Z_MAP, f"contested-{atlas.CODES[p]}")
 
 
@@ -277,7 +277,7 @@ def _banner(tool: Pen, title: str, name: str) -> None:
 def _counts(tool: Pen, here: Boards) -> None:
     """Bars of the seven centre counts, with the line of a solo win."""
     counts = boards.centres(here)[0].tolist()
-    left, step, high, pitch = 84.0, 6.9, 10.4, 15.0
+    left, step, high, pitch = 84.0, 8.0, 10.4, 15.0
     for power, count in enumerate(counts):
         y = -14.0 - pitch * power
         tool.text(atlas.POWERS[power].title(), (left - 6, y), 10, Z_NAME, bold=False, align=1.0)

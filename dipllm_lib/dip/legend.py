@@ -6,7 +6,7 @@ from dipllm_lib.dip import atlas, pen
 from dipllm_lib.dip.marks import CUT, DULL, PALE
 from dipllm_lib.dip.pen import Pen
 
-LEFT, TOP, PITCH, COLUMN, ROWS = 384.0, -15.0, 25.0, 125.0, 4
+LEFT, TOP, PITCH, COLUMN, ROWS = 395.0, -18.0, 27.0, 152.0, 4
 LENGTH = 40.0  # of a sample line
 Z = 6
 POWER = atlas.power("FRANCE")
@@ -51,11 +51,12 @@ def _sample(tool: Pen, text: str, at: np.ndarray) -> None:
 def _unit_sample(tool: Pen, text: str, at: np.ndarray) -> None:
     kind = atlas.FLEET_UNIT if text in ("fleet", "convoys") else atlas.ARMY_UNIT
     if text == "convoys":
-        pen.ring(tool, at, pen.WAVE, 2.0, Z)
+        pen.ring(tool, at, pen.WAVE, 1.8, Z, radius=12.0)
     if text == "hold":
-        pen.bar(tool, at + (0, 3), 2.6, Z)
-    at = at + (0, 3) if text == "hold" else at
-    pen.unit(tool, at, kind, POWER, Z, rim=text == "dislodged", size=0.8)
+        at = at + (0, 4)
+        pen.bar(tool, at, 2.4, Z)
+    size = 0.6 if text == "convoys" else 0.8
+    pen.unit(tool, at, kind, POWER, Z, rim=text == "dislodged", size=size)
     if text == "disbanded":
         pen.strike(tool, at, 9.0, Z)
     if text == "built":

@@ -19,7 +19,7 @@ from dipllm_lib.dip.pen import Pen
 
 DONE, FAILED, CUT, PALE, CANDIDATE = "done", "failed", "cut", "void", "candidate"
 ROOM = 15.0  # from the middle of a unit to the end of a line
-ASIDE = np.array([13.0, -11.0])  # a dislodged unit stands this far from its place
+ASIDE = np.array([18.0, -13.0])  # a dislodged unit stands this far from its place
 DULL = {CUT: ("#85898E", "#5E6267"), PALE: ("#B9BAB9", "#85898E")}  # inside and rim
 Z_LINE, Z_BADGE = 5, 9
 
@@ -206,10 +206,13 @@ def _arrow(tool: Pen, mark: Mark, occupied: np.ndarray, name: str) -> None:
     end = ROOM if occupied[atlas.PROV_OF[mark.a]] or failed else 5.0
     line = pen.trim(curve(mark), ROOM - 3, end)
     pen.arrow(tool, line, pen.COLOURS[mark.power], _width(mark, 2.8), failed, Z_LINE, name)
+    _percent(tool, mark, line, name)
+
+
+def _percent(tool: Pen, mark: Mark, line: np.ndarray, name: str) -> None:
     if mark.weight is not None:
-        spot = pen.part_way(line, 0.5)
-        percent = f"{100 * mark.weight:.0f}%"
-        tool.text(percent, spot, 9, Z_BADGE, halo=pen.WHITE, gid=f"{name}-percent")
+        text, spot = f"{100 * mark.weight:.0f}%", pen.part_way(line, 0.5)
+        tool.text(text, spot, 9, Z_BADGE, halo=pen.WHITE, gid=f"{name}-percent")
 
 
 def _support(tool: Pen, mark: Mark, moves: dict, spots: np.ndarray, name: str) -> None:
@@ -218,6 +221,7 @@ def _support(tool: Pen, mark: Mark, moves: dict, spots: np.ndarray, name: str) -
     line = pen.trim(pen.bow(place_of(mark), end, 0.06), ROOM - 2, room)
     colour, rim = DULL.get(mark.state, (pen.COLOURS[mark.power], pen.INK))
     pen.dotted(tool, line, colour, rim, _width(mark, 2.9), Z_LINE, name)
+    _percent(tool, mark, line, name)
 
 
 def _on_arrow(mark: Mark, moves: dict[int, Mark], spots: np.ndarray) -> np.ndarray:

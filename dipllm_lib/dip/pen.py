@@ -45,7 +45,7 @@ class Pen:
         # a round cap would close the gaps of dashes, and makes dots of dashes without length
         patch.set_capstyle("butt" if dash and dash[0] > 0 else "round")
         patch.set_gid(gid)
-        return self.ax.add_patch(patch)
+        return self.ax.add_artist(patch)  # unlike add_patch without measuring it
 
     def shape(self, path, face, z, edge="none", width=0.0, gid=None, alpha=None) -> PathPatch:
         """A filled Path, or polygon (K, 2), with an edge."""
@@ -54,14 +54,14 @@ class Pen:
         patch = PathPatch(
             path, fc=face, ec=edge, lw=lw, zorder=z, alpha=alpha, joinstyle="round", gid=gid
         )
-        return self.ax.add_patch(patch)
+        return self.ax.add_artist(patch)
 
     def shapes(self, paths, faces, z, edge="none", width=0.0, gid=None) -> PathCollection:
         """Many filled paths with a colour each, in one artist."""
         lw = width * self.points
         made = PathCollection(paths, facecolors=faces, edgecolors=edge, linewidths=lw, zorder=z)
         made.set_gid(gid)
-        return self.ax.add_collection(made, autolim=False)
+        return self.ax.add_artist(made)
 
     def text(
         self, text, xy, size, z, colour=INK, halo=None, bold=True, italic=False, align=0.5, gid=None
@@ -161,7 +161,7 @@ def cross(xy, size: float) -> Path:
     return Path(ends, [Path.MOVETO, Path.LINETO] * 2)
 
 
-def waves(xy, radius: float = 17.0) -> Path:
+def waves(xy, radius: float) -> Path:
     """A ring of twelve waves round xy."""
     turn = np.linspace(0, 2 * np.pi, 145)
     reach = radius + 2.0 * np.sin(12 * turn)
@@ -214,10 +214,10 @@ def dotted(tool: Pen, line: np.ndarray, colour, rim, width: float, z, name=None)
     tool.shape(circle(line[-1], 3.4), colour, z, rim, 1.0, gid=f"{name}-end")
 
 
-def ring(tool: Pen, xy, colour, width: float, z, name=None) -> None:
+def ring(tool: Pen, xy, colour, width: float, z, name=None, radius: float = 17.0) -> None:
     """The waves of a convoying fleet."""
-    tool.line(waves(xy), WHITE, width + 2.2, z)
-    tool.line(waves(xy), colour, width, z, gid=name)
+    tool.line(waves(xy, radius), WHITE, width + 2.2, z)
+    tool.line(waves(xy, radius), colour, width, z, gid=name)
 
 
 def bar(tool: Pen, xy, width: float, z, name=None) -> None:
