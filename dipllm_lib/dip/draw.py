@@ -107,14 +107,14 @@ def _prepare(ax: Axes) -> Axes:
 
 def draw_game(game) -> Iterator[Figure]:
     """One figure for each phase of a `game.Game`, with its orders; the caller closes them."""
-    for k in range(game.boards.n):
-        orders = game.orders[k] or None
-        yield draw_board(game.boards, k, orders, title=_game_title(game, k)).figure
+    return (draw_phase(game, k) for k in range(game.boards.n))
 
 
-def _game_title(game, k: int) -> str | None:
+def draw_phase(game, k: int) -> Figure:
+    """The figure of phase k of a `game.Game`, with its orders and what became of them."""
     over = game.boards.phase[k] == boards.OVER
-    return f"After {game.boards.year[k]}: the game is over ({game.end})" if over else None
+    title = f"After {game.boards.year[k]}: the game is over ({game.end})" if over else None
+    return draw_board(game.boards, k, game.orders[k] or None, title=title).figure
 
 
 def png(figure: Figure, pixels: int = 1400) -> bytes:
