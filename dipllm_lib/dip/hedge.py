@@ -162,6 +162,66 @@ def _softmax(f, out):
         out[a] /= total
 
 
+@njit(cache=True)
+def self_play(payoff, state, iterations, rule, marks):
+    """Two learners on a zero-sum game with exact expectations, no sampling.
+
+    u_row(a) = Σ_b y(b) A(a, b), u_col(b) = Σ_a x(a) (1 - A(a, b)). Returns the average external
+    regret (T, 2) after each iteration, and gains (M, 2) of the best deviations from the average
+    policies after the iterations `marks` (M,).
+    """
+    rows, columns = payoff.shape
+    across = payoff.T.copy()  # so that both inner loops run along rows
+    utility = np.zeros(state.policy.shape)
+    regret, gains = np.empty((iterations, 2)), np.empty((len(marks), 2))
+    at = 0
+    for k in range(iterations):
+        utility[0, :rows] = 0.0
+        utility[1, :columns] = 1.0
+        for b in range(columns):
+            for a in range(rows):
+                utility[0, a] += across[b, a] * state.policy[1, b]
+        for a in range(rows):
+            for b in range(columns):
+                utility[1, b] -= state.policy[0, a] * payoff[a, b]
+        update(state, utility, k, rule)
+        for i in range(2):
+            best = state.value_sum[i, : state.size[i]].max() / state.moments[i, 0]
+            regret[k, i] = best - state.moments[i, 1]
+        if at < len(marks) and k + 1 == marks[at]:
+            _gains(payoff, state, gains[at])
+            at += 1
+    return regret, gains
+
+
+@njit(cache=True)
+def _gains(payoff, state, out):
+    """What each player gains by its best deviation from the average policies, into out (2,)."""
+    rows, columns = payoff.shape
+    row = state.policy_sum[0, :rows] / state.moments[0, 0]
+    column = state.policy_sum[1, :columns] / state.moments[1, 0]
+    best_row, best_column, value = -np.inf, np.inf, 0.0
+    for a in range(rows):
+        total = 0.0
+        for b in range(columns):
+            total += payoff[a, b] * column[b]
+        best_row = max(best_row, total)
+        value += row[a] * total
+    for b in range(columns):
+        total = 0.0
+        for a in range(rows):
+            total += row[a] * payoff[a, b]
+        best_column = min(best_column, total)
+    out[0], out[1] = best_row - value, value - best_column
+
+
+def draw(policy: np.ndarray, size: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """(P,) one action per row of policy (P, K), padded; rng gives P uniform numbers."""
+    cumulative = np.cumsum(policy, axis=1)
+    picks = (cumulative <= rng.random(len(size))[:, None] * cumulative[:, -1:]).sum(axis=1)
+    return np.minimum(picks, size - 1)
+
+
 def exponents(state: Learners, i: int, iterations: int, rule: Rule) -> np.ndarray:
     """(K_i,) exponents f of learner i after `iterations` iterations; softmax f is (2)."""
     return _exponents(state, i, iterations, rule)

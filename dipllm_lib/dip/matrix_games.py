@@ -13,39 +13,46 @@ from typing import NamedTuple, Sequence
 
 import numpy as np
 import pandas as pd
-from numba import njit
 
 from dipllm_lib.dip import hedge
 
 
 class MatrixGame(NamedTuple):
-    """payoff (m, n) of the row player in [0, 1]; positive anchors tau, (m,) and (n,)."""
+    """payoff (m, n) of the row player in [0, 1]; positive anchors tau, (m,) and (n,). joints: where
+    an action is one order for each of several units, the m and n tuples of orders; else empty.
+    """
 
     name: str
     payoff: np.ndarray
     row_anchor: np.ndarray
     column_anchor: np.ndarray
+    row_joints: Sequence[tuple[int, ...]] = ()
+    column_joints: Sequence[tuple[int, ...]] = ()
 
 
 class Solution(NamedTuple):
-    """Average policies (m,), (n,); the last policies; regret (T, 2) after each iteration."""
+    """Average policies (m,), (n,); the last policies; regret (T, 2) after each iteration; gains
+    (M, 2) from the best deviations after each of the marked iterations."""
 
     row: np.ndarray
     column: np.ndarray
     last_row: np.ndarray
     last_column: np.ndarray
     regret: np.ndarray
+    gains: np.ndarray
 
 
-def matrix_game(game: MatrixGame, iterations: int, rule: hedge.Rule) -> Solution:
-    """piKL-Hedge of both players on `game` with exact expectations, no sampling."""
+def matrix_game(
+    game: MatrixGame, iterations: int, rule: hedge.Rule, marks: Sequence[int] = ()
+) -> Solution:
+    """piKL-Hedge of both players on `game` with exact expectations, no sampling.
+
+    marks: iterations (rising, from 1 to T) after which the gains are wanted.
+    """
+    check(game, iterations, marks)
     payoff = np.ascontiguousarray(game.payoff, dtype=np.float64)
-    if payoff.ndim != 2 or not np.all((payoff >= 0) & (payoff <= 1)):
-        raise ValueError(f"{game.name}: payoffs must form a matrix with entries in [0, 1]")
-    if payoff.shape != (len(game.row_anchor), len(game.column_anchor)) or iterations < 1:
-        raise ValueError(f"{game.name}: anchors do not fit payoffs {payoff.shape}, or T < 1")
     state = hedge.learners([np.log(game.row_anchor), np.log(game.column_anchor)])
-    regret = _iterate(payoff, state, iterations, rule)
+    regret, gains = hedge.self_play(payoff, state, iterations, rule, np.array(marks, np.int64))
     rows, columns = payoff.shape
     return Solution(
         hedge.average(state, 0),
@@ -53,26 +60,19 @@ def matrix_game(game: MatrixGame, iterations: int, rule: hedge.Rule) -> Solution
         state.policy[0, :rows].copy(),
         state.policy[1, :columns].copy(),
         regret,
+        gains,
     )
 
 
-@njit(cache=True)
-def _iterate(payoff, state, iterations, rule):
-    rows, columns = payoff.shape
-    utility = np.zeros(state.policy.shape)
-    regret = np.empty((iterations, 2))
-    for k in range(iterations):
-        utility[0, :rows] = 0.0
-        utility[1, :columns] = 1.0
-        for a in range(rows):
-            for b in range(columns):
-                utility[0, a] += payoff[a, b] * state.policy[1, b]
-                utility[1, b] -= state.policy[0, a] * payoff[a, b]
-        hedge.update(state, utility, k, rule)
-        for i in range(2):
-            best = state.value_sum[i, : state.size[i]].max() / state.moments[i, 0]
-            regret[k, i] = best - state.moments[i, 1]
-    return regret
+def check(game: MatrixGame, iterations: int, marks: Sequence[int] = ()) -> None:
+    """ValueError for payoffs outside [0, 1], anchors of other sizes, or impossible iterations."""
+    payoff = np.asarray(game.payoff)
+    if payoff.ndim != 2 or not np.all((payoff >= 0) & (payoff <= 1)):
+        raise ValueError(f"{game.name}: payoffs must form a matrix with entries in [0, 1]")
+    if payoff.shape != (len(game.row_anchor), len(game.column_anchor)) or iterations < 1:
+        raise ValueError(f"{game.name}: anchors do not fit payoffs {payoff.shape}, or T < 1")
+    if list(marks) != sorted(set(marks)) or any(not 1 <= m <= iterations for m in marks):
+        raise ValueError(f"{game.name}: marks {list(marks)} must rise from 1 to T = {iterations}")
 
 
 def exploitability(payoff: np.ndarray, row: np.ndarray, column: np.ndarray) -> np.ndarray:
@@ -109,18 +109,21 @@ def allocations(fields: int, soldiers: int) -> list[tuple[int, ...]]:
     return [joint for joint in every if sum(joint) == soldiers]
 
 
-def blotto(rng: np.random.Generator, fields: int = 3, soldiers: int = 5) -> MatrixGame:
+def blotto(
+    rng: np.random.Generator, fields: int = 3, soldiers: int = 5, column_soldiers: int | None = None
+) -> MatrixGame:
     """Colonel Blotto: the payoff is the share of fields won, a tied field counts half.
 
     The actions are `allocations(fields, soldiers)`, so a policy over them is a true joint policy of
-    `fields` units.
+    `fields` units. The column player has as many soldiers unless `column_soldiers` says otherwise.
     """
-    joints = np.array(allocations(fields, soldiers))
-    ahead = joints[:, None, :] - joints[None, :, :]
+    other = soldiers if column_soldiers is None else column_soldiers
+    rows, columns = allocations(fields, soldiers), allocations(fields, other)
+    ahead = np.array(rows)[:, None, :] - np.array(columns)[None, :, :]
     payoff = np.mean(0.5 * (1 + np.sign(ahead)), axis=2)
-    size = len(joints)
-    name = f"Blotto, {fields} fields"
-    return MatrixGame(name, payoff, mixed_anchor(rng, size), mixed_anchor(rng, size))
+    name = f"Blotto, {fields} fields" + ("" if other == soldiers else f", {soldiers} to {other}")
+    anchors = mixed_anchor(rng, len(rows)), mixed_anchor(rng, len(columns))
+    return MatrixGame(name, payoff, *anchors, rows, columns)
 
 
 def suite(rng: np.random.Generator, random_games: int = 20) -> list[MatrixGame]:
@@ -136,26 +139,30 @@ def theorem2(
     rules: Sequence[str] = hedge.RULES,
     kappa: str = "root",
     weighting: str = "uniform",
+    marks: Sequence[int] = (),
 ) -> pd.DataFrame:
-    """One row per game, rule and lam: the larger deviation gain against the bound lam delta.
+    """One row per game, rule, lam and T: the larger deviation gain against the bound lam delta.
 
-    Columns game, rule, lam, gain (of the average policies), delta, bound, holds (gain <= bound +
-    1e-3), regret (the larger one, after T).
+    marks: the T of the rows, rising; without any, `iterations` alone. Columns game, rule, lam, T,
+    gain (of the average policies), delta, bound, holds (gain <= bound + 1e-3), regret (the larger
+    one, after T).
     """
+    marks = tuple(marks) or (iterations,)
     rows = []
     for game, name, lam in itertools.product(games, rules, lams):
         rule = hedge.rule(lam, rule=name, kappa=kappa, weighting=weighting)
-        solution = matrix_game(game, iterations, rule)
-        gain = exploitability(game.payoff, solution.row, solution.column).max()
+        solution = matrix_game(game, iterations, rule, marks)
         largest = max(delta(game.row_anchor), delta(game.column_anchor))
-        rows.append({
-            "game": game.name,
-            "rule": name,
-            "lam": lam,
-            "gain": gain,
-            "delta": largest,
-            "bound": lam * largest,
-            "holds": bool(gain <= lam * largest + 1e-3),
-            "regret": solution.regret[-1].max(),
-        })
+        for steps, gain in zip(marks, solution.gains.max(axis=1).tolist(), strict=True):
+            rows.append({
+                "game": game.name,
+                "rule": name,
+                "lam": lam,
+                "T": steps,
+                "gain": gain,
+                "delta": largest,
+                "bound": lam * largest,
+                "holds": bool(gain <= lam * largest + 1e-3),
+                "regret": solution.regret[steps - 1].max(),
+            })
     return pd.DataFrame(rows)

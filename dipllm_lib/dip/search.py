@@ -1,267 +1,154 @@
-"""piKL-Hedge on one position: candidates, sampled values, policies and their record.
+"""Equilibrium search on positions: candidates, sampled values, policies and their record.
 
-For every power i with something to decide the anchor tau_i proposes K candidate joint orders.
-Then, T times (Jacob et al. 2022; the sampled form of Xu et al. 2025, Eq. 1):
+For every power i with something to decide the anchor tau_i proposes K candidate joint orders
+(`candidates`). Then, T times (Jacob et al. 2022; the sampled form of Xu et al. 2025, Eq. 1):
 
     1. every power draws one candidate from its current policy;
     2. for every power and each of its candidates the phase is resolved against the others' drawn
        orders, and the power's value of the next position is its utility u_i(a, a_-i);
-    3. every power adds the vector u_i(., a_-i) to its sums and recomputes its policy (`hedge`).
+    3. every power adds the vector u_i(., a_-i) to its sums and recomputes its policy: by
+       piKL-Hedge with one lambda or several types (`dil`), or by `regret_matching`.
 
 Step 2 is one batch of at most Σ K_i resolved phases; joint orders of all powers that were met
-before are looked up. Played is the weighted average of the T policies; the joint target (2) is
-softmax f with f = (Q + lam log tau) / (lam + kappa), the policy after iteration T. Powers without
-a turn give no orders.
+before are looked up (`payoffs`). Played is the weighted average of the T policies; the joint target
+(2) is softmax f with f = (Q + lam log tau) / (lam + kappa), the policy after iteration T. Powers
+without a turn give no orders.
+
+Many positions can be searched together: their batches of step 2 become one. Each has its own
+generator and finds what it would find alone; to the last bit if the value function gives a row the
+same value whatever rows are beside it (`value.heuristic` and `rowwise.RowwiseValue` do).
 
 Shapes: P powers with a turn, K candidates (each power its own number), D slots of a joint order.
 """
 
-from dataclasses import dataclass, field
-from typing import Callable, Sequence
+from typing import Sequence
 
 import numpy as np
 
-from dipllm_lib.dip import atlas, hedge, orders, rules, states
+from dipllm_lib.dip import boards, candidates, hedge, orders, payoffs, policies
 from dipllm_lib.dip.boards import Boards
-from dipllm_lib.dip.orders import Joint, Turn
+from dipllm_lib.dip.dil import Types
+from dipllm_lib.dip.orders import Turn
+from dipllm_lib.dip.payoffs import Lookahead, Payoffs, ValueFunction
+from dipllm_lib.dip.records import PowerRecord, Record
+from dipllm_lib.dip.regret_matching import Matchers
+from dipllm_lib.dip.search_settings import SearchSettings
 
-ValueFunction = Callable[[Boards], np.ndarray]
-
-
-@dataclass
-class PowerRecord:
-    """What the search found for one power; arrays (K,) float64 in the order of `candidates`.
-
-    log_tau: anchor over the candidates · q: mean utility of each · average: policy that is played
-    · final: softmax f · f: exponents · kappa: temperature after the last iteration.
-    """
-
-    power: int
-    candidates: list[Joint]
-    log_tau: np.ndarray
-    q: np.ndarray
-    average: np.ndarray
-    final: np.ndarray
-    f: np.ndarray
-    kappa: float
-
-    def target(self, kind: str) -> np.ndarray:
-        """(K,) joint target: `final` (2) or the `average` policy. ValueError for another kind."""
-        if kind not in ("final", "average"):
-            raise ValueError(f"unknown target.policy {kind!r}: use final or average")
-        return self.final if kind == "final" else self.average
-
-    def diagnostics(self) -> dict[str, float]:
-        """entropy of the average and final policy over log K (0 if K = 1), kl to the anchor (nats),
-        spread = largest minus smallest q, gain = expected q of the average over that of tau."""
-        scale = np.log(len(self.candidates)) or 1.0
-        tau = np.exp(self.log_tau)
-        return {
-            "candidates": float(len(self.candidates)),
-            "entropy_average": hedge.entropy(self.average) / scale,
-            "entropy_final": hedge.entropy(self.final) / scale,
-            "kl_anchor": hedge.kl(self.average, tau),
-            "spread": float(np.ptp(self.q)),
-            "gain": float((self.average - tau) @ self.q),
-        }
+__all__ = [
+    "PowerRecord", "Record", "SearchSettings", "ValueFunction", "lookahead", "players", "search",
+    "search_many",
+]  # fmt: skip
 
 
-@dataclass
-class Record:
-    """One search: the position, a record per power with a turn, average regret per iteration.
-
-    regret: (T, P) after 1..T iterations, columns in the order of `powers`. resolved: number of
-    joint orders of all powers that were adjudicated and evaluated.
-    """
-
-    boards: Boards
-    powers: list[PowerRecord]
-    regret: np.ndarray
-    resolved: int
-    turns: list[Turn] = field(repr=False, default_factory=list)
-
-    @property
-    def phase(self) -> str:
-        return orders.phase_name(self.boards, 0)
-
-    def of(self, power: int) -> PowerRecord | None:
-        """The record of a power, None if it had nothing to decide."""
-        return next((record for record in self.powers if record.power == power), None)
-
-    def to_json(self) -> dict:
-        """JSON-able: state, phase, and per power the texts of its candidates and the arrays."""
-        powers = {}
-        for record in self.powers:
-            texts = [[orders.to_text(order) for order in joint] for joint in record.candidates]
-            powers[atlas.POWERS[record.power]] = {
-                "candidates": texts,
-                "log_tau": record.log_tau.tolist(),
-                "q": record.q.tolist(),
-                "average": record.average.tolist(),
-                "f": record.f.tolist(),
-                "kappa": record.kappa,
-            }
-        return {
-            "phase": self.phase,
-            "state": states.to_state(self.boards),
-            "powers": powers,
-            "regret": self.regret.tolist(),
-            "resolved": self.resolved,
-        }
-
-    @staticmethod
-    def from_json(data: dict) -> "Record":
-        """The record of `to_json`. ValueError for an order that is not legal in its state."""
-        boards = states.from_state(data["state"])
-        turns, powers = orders.turns(boards, 0), []
-        for name, entry in data["powers"].items():
-            turn = next((t for t in turns if t.power == atlas.power(name)), None)
-            if turn is None:
-                raise ValueError(f"{name} has nothing to decide in {data['phase']}")
-            joints = [orders.parse_joint(turn, texts) for texts in entry["candidates"]]
-            arrays = {k: np.array(entry[k], dtype=np.float64) for k in ("log_tau", "q", "average")}
-            f = np.array(entry["f"], dtype=np.float64)
-            final = hedge.softmax(f)
-            powers.append(
-                PowerRecord(turn.power, joints, final=final, f=f, kappa=entry["kappa"], **arrays)
-            )
-        regret = np.array(data["regret"], dtype=np.float64).reshape(-1, len(powers))
-        return Record(boards, powers, regret, data["resolved"], turns)
-
-
-def rule_of(settings) -> hedge.Rule:
-    """The update switches of a profile's settings."""
-    return hedge.rule(
-        settings.search_lam,
-        settings.search_eta0,
-        settings.search_rule,
-        settings.search_kappa,
-        settings.search_weighting,
-        settings.search_q,
+def players(position: Boards, log_taus: Sequence[np.ndarray], settings: SearchSettings):
+    """The learning players of a position, by the settings: `Types` or `Matchers`."""
+    if settings.learner == "regret_matching":
+        return Matchers(log_taus, linear=settings.weighting == "linear")
+    lams, agent = settings.lam_types(first=orders.phase_name(position) == "S1901M")
+    switches = (
+        settings.eta0,
+        settings.rule,
+        settings.kappa,
+        settings.weighting,
+        settings.q,
     )
+    return Types(log_taus, [hedge.rule(lam, *switches) for lam in lams], agent=agent)
 
 
-def candidates(turn: Turn, anchor, settings, rng) -> tuple[list[Joint], np.ndarray]:
-    """(joint orders, log_tau (K,) renormalised), most probable first.
+def lookahead(anchor, value_fn: ValueFunction, settings: SearchSettings) -> Lookahead:
+    """How resolved positions are valued: `rollout` phases later, by the anchor or random orders."""
+    policy = anchor if settings.rollout_policy == "anchor" else policies.RandomLegal()
+    return Lookahead(value_fn, settings.rollout, policy)
 
-    Among search_draws joint orders drawn from the anchor, the most probable distinct ones, at most
-    max(1, min(search_candidates, ceil(search_ratio D))).
+
+class _Position:
+    """The search on one position between its iterations."""
+
+    def __init__(self, turns, position: Boards, proposed, settings: SearchSettings, rng):
+        self.turns, self.boards, self.rng = list(turns), position, rng
+        self.joints = [own for own, _ in proposed]
+        seed = int(rng.integers(2**63)) if settings.rollout else 0
+        self.payoffs = Payoffs(turns, position, self.joints, seed)
+        self.players = players(position, [log_tau for _, log_tau in proposed], settings)
+        self.iterations = settings.iterations
+        self.regret = np.empty((settings.iterations, len(self.turns)))
+        size = self.players.size
+        self.owner = np.repeat(np.arange(len(size)), size)
+        self.column = np.concatenate([np.arange(count) for count in size])
+        self.utility = np.zeros(self.players.shape)
+
+    def picks(self) -> np.ndarray:
+        """(Σ K_i, P) joint orders of all powers whose values this iteration wants."""
+        return payoffs.variations(self.players.draw(self.rng), self.players.size)
+
+    def learn(self, values: np.ndarray, k: int) -> None:
+        """Update all powers with the values (Σ K_i, 7) of iteration k."""
+        own = values[np.arange(len(self.owner)), self.payoffs.powers[self.owner]]
+        self.utility[self.owner, self.column] = own
+        self.players.update(self.utility, k)
+        self.regret[k] = self.players.regret()
+
+    def record(self) -> Record:
+        powers = [
+            PowerRecord(turn.power, own, **self.players.found(i, self.iterations))
+            for i, (turn, own) in enumerate(zip(self.turns, self.joints, strict=True))
+        ]
+        return Record(self.boards, powers, self.regret, len(self.payoffs.known), self.turns)
+
+
+def search_many(
+    positions: Sequence[Boards],
+    anchor,
+    value_fn: ValueFunction,
+    settings,
+    rngs: Sequence[np.random.Generator],
+    turns: Sequence[Sequence[Turn]] | None = None,
+) -> list[Record]:
+    """Search on several positions (each a batch of one) at once; rngs[k] belongs to positions[k].
+
+    settings: a `SearchSettings`, or a profile's settings with the search_* fields. turns: those of
+    each position, if they are known. anchor: an explicit policy. value_fn: Boards -> (N, 7)
+    expected SoS shares. ValueError for a position without turns.
     """
-    limit = min(settings.search_candidates, int(np.ceil(settings.search_ratio * turn.slots)))
-    joints = sorted(set(anchor.sample(turn, settings.search_draws, rng)))
-    log_prob = anchor.log_prob(turn, joints)
-    best = np.argsort(-log_prob, kind="stable")[: max(limit, 1)]
-    kept = log_prob[best]
-    return [joints[k] for k in best], kept - hedge.log_sum_exp(kept)
+    settings = SearchSettings.of(settings)
+    if turns is None:
+        turns = orders.all_turns(Boards.concat(list(positions))) if positions else []
+    _check(positions, turns, rngs)
+    flat = [turn for own in turns for turn in own]
+    shared = [rng for own, rng in zip(turns, rngs, strict=True) for _ in own]
+    proposed = iter(candidates.choose(flat, anchor, settings, shared))
+    runs = [
+        _Position(own, position, [next(proposed) for _ in own], settings, rng)
+        for own, position, rng in zip(turns, positions, rngs, strict=True)
+    ]
+    tables, ahead = [run.payoffs for run in runs], lookahead(anchor, value_fn, settings)
+    for k in range(settings.iterations):
+        values = payoffs.lookup(tables, [run.picks() for run in runs], ahead)
+        for run, own in zip(runs, values, strict=True):
+            run.learn(own, k)
+    return [run.record() for run in runs]
 
 
-class Payoffs:
-    """Utilities of joint orders of all powers on one position, resolved and evaluated once each."""
-
-    def __init__(self, turns: Sequence[Turn], boards: Boards, joints, value_fn: ValueFunction):
-        self.boards, self.value_fn = boards, value_fn
-        self.powers = np.array([turn.power for turn in turns])
-        self.sizes = np.array([len(own) for own in joints])
-        per_power: list[Sequence[Joint]] = [[] for _ in range(atlas.N_POWERS)]
-        for power, own in zip(self.powers, joints):
-            per_power[power] = own
-        self.table = orders.joint_table(per_power)
-        # one integer per joint order of all powers: mixed radix
-        radix = [1]
-        for size in self.sizes[:-1]:
-            radix.append(radix[-1] * int(size))
-        if radix[-1] * int(self.sizes[-1]) >= 2**63:
-            raise ValueError(
-                "too many joint orders of all powers for 64 bits: lower the candidates"
-            )
-        self.radix = np.array(radix, dtype=np.int64)
-        self.known: dict[int, int] = {}
-        self.values = np.empty((1024, atlas.N_POWERS), np.float32)
-
-    def __call__(self, picks: np.ndarray) -> np.ndarray:
-        """(N, 7) float32 values after the phase; picks (N, P) gives each power's candidate."""
-        keys = (picks @ self.radix).tolist()
-        new: dict[int, int] = {}
-        for row, key in enumerate(keys):
-            if key not in self.known and key not in new:
-                new[key] = row
-        if new:
-            self._evaluate(picks[list(new.values())], list(new))
-        return self.values[[self.known[key] for key in keys]]
-
-    def _evaluate(self, picks: np.ndarray, keys: list[int]) -> None:
-        rows = np.full((len(picks), atlas.N_POWERS), -1, np.int16)
-        rows[:, self.powers] = picks
-        after, _ = rules.resolve(self.boards, orders.expand_picks(self.table, rows))
-        first, last = len(self.known), len(self.known) + len(keys)
-        while last > len(self.values):
-            self.values = np.concatenate([self.values, np.empty_like(self.values)])
-        self.values[first:last] = self.value_fn(after)
-        self.known.update(zip(keys, range(first, last)))
-
-
-def draw(policy: np.ndarray, size: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """(P,) one action per row of policy (P, K), padded; rng gives P uniform numbers."""
-    cumulative = np.cumsum(policy, axis=1)
-    picks = (cumulative <= rng.random(len(size))[:, None] * cumulative[:, -1:]).sum(axis=1)
-    return np.minimum(picks, size - 1)
-
-
-def variations(picks: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """(Σ K_i, P): the drawn candidates, that of power i replaced by each of its own, i in turn."""
-    rows = np.repeat(picks[None, :], int(sizes.sum()), axis=0)
-    at = 0
-    for i, size in enumerate(sizes):
-        rows[at : at + size, i] = np.arange(size)
-        at += size
-    return rows
+def _check(positions: Sequence[Boards], turns, rngs) -> None:
+    if len(rngs) != len(positions) or len(turns) != len(positions):
+        raise ValueError(
+            f"{len(positions)} positions need as many generators and lists of turns, got "
+            f"{len(rngs)} and {len(turns)}"
+        )
+    if len({id(rng) for rng in rngs}) < len(rngs):
+        raise ValueError("two positions share a generator: give each its own")
+    for position, own in zip(positions, turns, strict=True):
+        if position.n != 1 or not own or int(position.phase[0]) == boards.OVER:
+            raise ValueError("a search needs one position and at least one turn")
 
 
 def search(
     turns: Sequence[Turn],
-    boards: Boards,
+    position: Boards,
     anchor,
     value_fn: ValueFunction,
     settings,
     rng: np.random.Generator,
 ) -> Record:
-    """Sampled piKL-Hedge for all `turns` of one position. `settings`: the search_* fields.
-
-    anchor: an explicit policy. value_fn: Boards -> (N, 7) expected SoS shares. ValueError without
-    turns or for settings that are no search.
-    """
-    if not turns or boards.n != 1 or settings.search_iterations < 1:
-        raise ValueError("a search needs one position, at least one turn and one iteration")
-    proposed = [candidates(turn, anchor, settings, rng) for turn in turns]
-    joints = [own for own, _ in proposed]
-    payoffs = Payoffs(turns, boards, joints, value_fn)
-    rule, state = rule_of(settings), hedge.learners([log_tau for _, log_tau in proposed])
-    regret = np.empty((settings.search_iterations, len(turns)))
-    owner = np.repeat(np.arange(len(turns)), state.size)
-    column = np.concatenate([np.arange(size) for size in state.size])
-    utility = np.zeros(state.policy.shape)
-    for k in range(settings.search_iterations):
-        picks = draw(state.policy, state.size, rng)
-        values = payoffs(variations(picks, state.size))
-        utility[owner, column] = values[np.arange(len(owner)), payoffs.powers[owner]]
-        hedge.update(state, utility, k, rule)
-        regret[k] = hedge.regret(state)
-    powers = [
-        _power_record(turn, own, state, i, settings.search_iterations, rule)
-        for i, (turn, own) in enumerate(zip(turns, joints))
-    ]
-    return Record(boards, powers, regret, len(payoffs.known), list(turns))
-
-
-def _power_record(turn, joints, state, i, iterations, rule) -> PowerRecord:
-    f = hedge.exponents(state, i, iterations, rule)
-    return PowerRecord(
-        power=turn.power,
-        candidates=joints,
-        log_tau=state.log_tau[i, : state.size[i]].copy(),
-        q=hedge.values(state, i),
-        average=hedge.average(state, i),
-        final=hedge.softmax(f),
-        f=f,
-        kappa=float(hedge.temperature(state.moments[i], iterations, rule)),
-    )
+    """The search on one position for all `turns` of it; arguments as in `search_many`."""
+    return search_many([position], anchor, value_fn, settings, [rng], [turns])[0]

@@ -9,6 +9,7 @@ import pytest
 from dipllm_lib.dip import (
     atlas,
     boards,
+    candidates,
     decompose,
     game,
     hedge,
@@ -65,9 +66,14 @@ def run(board, settings=SETTINGS, seed=0):
     )
 
 
+def chosen(turn, settings, generator=None):
+    settings = search.SearchSettings.of(settings)
+    return candidates.choose([turn], ANCHOR, settings, [generator or rng()])[0]
+
+
 def test_candidates_are_the_most_probable_distinct_draws():
     turn = orders.turns(boards.start(), 0)[2]
-    joints, log_tau = search.candidates(turn, ANCHOR, change(candidates=5, draws=200), rng())
+    joints, log_tau = chosen(turn, change(candidates=5, draws=200))
     assert len(joints) == len(set(joints)) == 5
     assert np.exp(log_tau).sum() == pytest.approx(1)
     full = ANCHOR.log_prob(turn, joints)
@@ -83,13 +89,13 @@ def test_the_limit_counts_units(ratio, expected):
     """Three units: ceil(ratio * 3) candidates, at least one, at most K."""
     turn = orders.turns(boards.start(), 0)[2]
     settings = change(ratio=ratio, candidates=7, draws=500)
-    assert len(search.candidates(turn, ANCHOR, settings, rng())[0]) == expected
+    assert len(chosen(turn, settings)[0]) == expected
 
 
 def slow(board, settings, seed):
     """The same search with single positions, dictionaries and explicit weights."""
     generator, turns = rng(seed), orders.turns(board, 0)
-    sets = [search.candidates(turn, ANCHOR, settings, generator) for turn in turns]
+    sets = [chosen(turn, settings, generator) for turn in turns]
     policy = [np.full(len(joints), 1 / len(joints)) for joints, _ in sets]
     seen = [[] for _ in turns]
     plays = [[] for _ in turns]
