@@ -27,8 +27,8 @@ from dipllm_lib.dip.outlines import HEIGHT, WIDTH
 from dipllm_lib.dip.pen import COLOURS, INK, WHITE, Pen
 from dipllm_lib.run import plotting
 
-SEA, SHALLOWS, LAND, NEUTRAL = "#C9DDEA", ("#BFD6E5", "#B4CEDF", "#A8C4D8"), "#F1E8D4", "#CFCDC8"
-TINT = 0.5  # share of the owner's colour in the tint of a province
+SEA, SHALLOWS, LAND, NEUTRAL = "#D9E6EE", ("#CFDFE9", "#C3D7E4", "#B5CDDD"), "#E9DBBB", "#C9C7C2"
+TINT = 0.55  # share of the owner's colour in the tint of a province
 COAST, BORDER, SEA_BORDER = "#4E5A63", "#A39A86", "#8FB0C6"
 SEA_NAME = "#3F6484"
 STRIP, BANNER = 118, 40  # heights of the strip below the map and of the banner above it
@@ -252,7 +252,7 @@ def _options(tool: Pen, here: Boards) -> None:
         for dest in v.VOCABULARY[lists.of(entry), v.DEST].tolist():
             if dest >= 0:
                 line = pen.trim(pen.bow(start, outlines.UNITS[dest]), 12, 5)
-                name = f"option-{atlas.CODES[p]}"
+                name = f"option-{atlas.CODES[p]}-{atlas.CODES[dest]}"
                 pen.thin_arrow(tool, line, marks.Z_LINE, name)
 
 

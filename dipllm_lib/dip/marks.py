@@ -182,8 +182,9 @@ def draw(tool: Pen, found: list[Mark], position: Boards) -> None:
     occupied, loc = position.unit[0] > 0, position.loc[0]
     spots = outlines.UNITS[np.where(occupied, loc, np.arange(atlas.N_PROVINCES))]
     moves = {mark.province: mark for mark in found if mark.kind == boards.MOVE}
-    for mark in found:
+    for number, mark in enumerate(found):
         name = f"order-{atlas.CODES[mark.province]}-{mark.state}"
+        name += f"-{number}" if mark.state == CANDIDATE else ""
         if mark.kind in (boards.MOVE, boards.RETREAT):
             _arrow(tool, mark, occupied, name)
         elif mark.kind in (boards.SUPPORT_HOLD, boards.SUPPORT_MOVE):
@@ -203,7 +204,7 @@ def _width(mark: Mark, plain: float) -> float:
 
 def _arrow(tool: Pen, mark: Mark, occupied: np.ndarray, name: str) -> None:
     failed = mark.state == FAILED
-    end = ROOM if occupied[atlas.PROV_OF[mark.a]] or failed else 5.0
+    end = ROOM + 4 if failed else ROOM if occupied[atlas.PROV_OF[mark.a]] else 5.0
     line = pen.trim(curve(mark), ROOM - 3, end)
     pen.arrow(tool, line, pen.COLOURS[mark.power], _width(mark, 2.8), failed, Z_LINE, name)
     _percent(tool, mark, line, name)

@@ -18,7 +18,7 @@ from matplotlib.textpath import TextPath
 from dipllm_lib.dip import atlas, outlines
 
 # powers in order; from dark to light: Germany, England, Austria, Italy, France, Turkey, Russia
-COLOURS = ("#C8372D", "#2F3E96", "#6FB7E9", "#26282C", "#2F9A5B", "#FAFAFA", "#F0D43A")
+COLOURS = ("#BF3329", "#2F3E96", "#6AB5EA", "#26282C", "#34A263", "#FAFAFA", "#F0D43A")
 INK, WHITE, GREY = "#22262B", "#FFFFFF", "#85898E"
 ALARM, GOOD, WAVE = "#C4161C", "#1E7B34", "#1F6FA8"
 CAP_HEIGHT = 0.729  # of DejaVu Sans, as a share of its size
@@ -201,9 +201,14 @@ def arrow(tool: Pen, line: np.ndarray, colour, width: float, failed: bool, z, na
     tool.line(body, INK, width + 1.8, z, dash)
     tool.line(body, colour, width, z, dash, gid=name)
     if failed:
-        strike(tool, line[-1], 4.2, z, f"{name}-end")
+        strike(tool, line[-1], 4.4, z + 3, _end(name))  # above units and names
     else:
-        tool.shape(head(line, size, size), colour, z, INK, 0.9, gid=f"{name}-end")
+        tool.shape(head(line, size, size), colour, z, INK, 0.9, gid=_end(name))
+
+
+def _end(name: str | None) -> str | None:
+    """Name of the stroke at the end of a line."""
+    return None if name is None else f"{name}-end"
 
 
 def dotted(tool: Pen, line: np.ndarray, colour, rim, width: float, z, name=None) -> None:
@@ -211,7 +216,7 @@ def dotted(tool: Pen, line: np.ndarray, colour, rim, width: float, z, name=None)
     gap = (0, width + 3.4)
     tool.line(line, rim, width + 1.6, z, gap)
     tool.line(line, colour, width, z, gap, gid=name)
-    tool.shape(circle(line[-1], 3.4), colour, z, rim, 1.0, gid=f"{name}-end")
+    tool.shape(circle(line[-1], 3.4), colour, z, rim, 1.0, gid=_end(name))
 
 
 def ring(tool: Pen, xy, colour, width: float, z, name=None, radius: float = 17.0) -> None:

@@ -99,7 +99,7 @@ def _smaller(png: bytes) -> bytes:
     bitmap = Bitmap.open(io.BytesIO(png)).convert("RGB")
     out = io.BytesIO()
     palette = bitmap.quantize(COLOURS, Bitmap.Quantize.FASTOCTREE, dither=Bitmap.Dither.NONE)
-    palette.save(out, format="png", optimize=True)
+    palette.save(out, format="png")
     return out.getvalue()
 
 
