@@ -119,6 +119,26 @@ def test_the_driver_of_games_makes_the_same_games_of_the_same_orders(end):
     assert ends[rule] >= 2, ends
 
 
+def test_the_retreats_of_the_last_fall_are_played():
+    """Centres are counted after them; games found among 200 by their record."""
+    end = game.EndRules(1902)
+    played = rollouts.play(boards.start(), np.arange(200), 13, end, keep=True)
+    last = np.searchsorted(played.record.game, np.arange(200), side="right") - 1
+    late = np.flatnonzero(played.record.boards.phase[last] == boards.FALL_RETREATS)[:3]
+    assert len(late) == 3
+    recorded = rollouts.games(rollouts.play(boards.start(), late, 13, end, keep=True))
+    for number, ours in zip(late.tolist(), recorded, strict=True):
+        (theirs,) = game.play([[Script(ours)] * 7], 13, [("rollouts", number)], end)
+        assert json.dumps(theirs.to_saved()) == json.dumps(ours.to_saved())
+
+
+def test_the_record_does_not_depend_on_the_blocks(kept, monkeypatch):
+    monkeypatch.setattr(rollouts, "BLOCK", 7)
+    cut = rollouts.play(boards.start(), np.arange(40), 3, END, keep=True).record
+    assert np.array_equal(cut.game, kept.record.game) and cut.boards.same(kept.record.boards)
+    assert all(np.array_equal(x, y) for x, y in zip(cut.orders, kept.record.orders, strict=True))
+
+
 def test_recorded_games_hold_on_the_package(kept):
     causes = Counter()
     for record in rollouts.games(kept)[:8]:
