@@ -19,6 +19,10 @@ MOVES, RETREATS = (SPRING_MOVES, FALL_MOVES), (SPRING_RETREATS, FALL_RETREATS)
 
 HOLD, MOVE, SUPPORT_HOLD, SUPPORT_MOVE, CONVOY = range(5)
 RETREAT, DISBAND, BUILD_ARMY, BUILD_FLEET, REMOVE, WAIVE = range(5, 11)
+KINDS = (
+    "HOLD", "MOVE", "SUPPORT_HOLD", "SUPPORT_MOVE", "CONVOY", "RETREAT", "DISBAND", "BUILD_ARMY",
+    "BUILD_FLEET", "REMOVE", "WAIVE",
+)  # fmt: skip
 
 EMPTY = {"unit": 0, "d_unit": 0, "contested": 0, "year": 0, "phase": 0}  # all other fields: -1
 FIRST_YEAR = 1901
@@ -116,6 +120,13 @@ def start(n: int = 1) -> Boards:
     return boards
 
 
+def single(positions: Boards, i: int) -> Boards:
+    """Position i alone, N = 1; negative i count from the end. ValueError if there is none."""
+    if not -positions.n <= i < positions.n:
+        raise ValueError(f"position {i} of {positions.n}: give one from 0 to {positions.n - 1}")
+    return positions.take([i])
+
+
 def centres(boards: Boards) -> np.ndarray:
     """Number of supply centres of each power, int64 (N, 7)."""
     return (boards.owner[:, :, None] == np.arange(atlas.N_POWERS)).sum(axis=1)
@@ -135,8 +146,10 @@ def parse_phase(name: str) -> tuple[int, int]:
     """(year, phase code) of a short phase name; COMPLETED gives year 0. ValueError otherwise."""
     if name == "COMPLETED":
         return 0, OVER
-    match = re.fullmatch(r"([SFW])(\d{1,4})([MRA])", name)
+    match = re.fullmatch(r"([SFW])(\d{4})([MRA])", name) if isinstance(name, str) else None
     code = {"SM": 0, "SR": 1, "FM": 2, "FR": 3, "WA": 4}.get(match[1] + match[3]) if match else None
+    if code is not None and int(match[2]) < FIRST_YEAR:
+        raise ValueError(f"unknown phase {name!r}: the first year is {FIRST_YEAR}")
     if code is None:
         raise ValueError(
             f"unknown phase {name!r}: expected a name such as S1901M, F1903R, W1902A or COMPLETED"
@@ -153,7 +166,7 @@ def parse_unit(text: str) -> tuple[int, int]:
     """(unit type, location) of a text such as `F STP/SC`. ValueError if it names no unit or it
     cannot stand there.
     """
-    letter, _, code = text.strip().upper().partition(" ")
+    letter, _, code = text.strip().upper().partition(" ") if isinstance(text, str) else " " * 3
     if letter not in ("A", "F"):
         raise ValueError(f"unknown unit {text!r}: expected A or F and a province, such as A PAR")
     unit, place = atlas.UNIT_LETTERS.index(letter), atlas.location(code)

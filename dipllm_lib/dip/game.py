@@ -6,8 +6,10 @@ the same whichever games are played beside it. A game ends by the first rule of 
 applies; `Game.end` names it: `solo`, `last_year`, `stalemate` or `draw`.
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -16,9 +18,11 @@ from dipllm_lib.dip.boards import Boards
 from dipllm_lib.dip.orders import Joint, Turn
 from dipllm_lib.dip.replay import replay_on_package
 from dipllm_lib.dip.states import from_state, to_state
-from dipllm_lib.run import seeding
+from dipllm_lib.run import files, seeding
 
-__all__ = ["EndRules", "Game", "from_state", "play", "replay_on_package", "to_state"]
+__all__ = [
+    "EndRules", "Game", "from_state", "load", "play", "replay_on_package", "save", "to_state",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -35,15 +39,16 @@ class EndRules:
     solo: int = 18
 
     def __post_init__(self):
+        for name in ("last_year", "stalemate_years", "solo"):
+            if not isinstance(getattr(self, name), (int, np.integer)):
+                raise ValueError(f"{name}={getattr(self, name)!r}: need a whole number")
         if self.last_year < boards.FIRST_YEAR:
             raise ValueError(f"last_year={self.last_year}: the first year is {boards.FIRST_YEAR}")
         if self.stalemate_years < 0 or not 1 <= self.solo <= 34:
             raise ValueError(
                 f"stalemate_years={self.stalemate_years}, solo={self.solo}: need >= 0 and 1 to 34"
             )
-        if any(not 0 <= p <= 1 for _, p in self.end_draws) or list(self.end_draws) != sorted(
-            self.end_draws
-        ):
+        if not _draws_fit(self.end_draws):
             raise ValueError(
                 f"end_draws={self.end_draws}: need (year, probability) pairs in order of year"
             )
@@ -66,6 +71,17 @@ class EndRules:
             np.array_equal(recent[0], x) for x in recent
         )
         return "stalemate" if self.stalemate_years and still else ""
+
+
+def _draws_fit(draws) -> bool:
+    """Whether these are pairs of a year and a probability, years increasing."""
+    if not isinstance(draws, (tuple, list)):
+        return False
+    if not all(isinstance(pair, (tuple, list)) and len(pair) == 2 for pair in draws):
+        return False
+    numbers = all(isinstance(x, (int, float, np.number)) for pair in draws for x in pair)
+    years = [year for year, _ in draws]
+    return numbers and years == sorted(set(years)) and all(0 <= p <= 1 for _, p in draws)
 
 
 @dataclass(eq=False)
@@ -113,6 +129,32 @@ class Game:
         ValueError if it is impossible.
         """
         return cls(**saved.from_saved(data))
+
+
+def save(path: Path, games: Sequence[Game]) -> None:
+    """Replace `path` by the saved form of the games, one JSON object a line; whole or not at all,
+    and the same games give the same bytes.
+    """
+    files.write_text(Path(path), "".join(files.to_json(g.to_saved()) + "\n" for g in games))
+
+
+def load(path: Path) -> list[Game]:
+    """The games of a file with one saved game a line. ValueError in one line that names the file
+    and the line: no JSON (a file that was cut off), an impossible game. FileNotFoundError if there
+    is no such file.
+    """
+    path, games = Path(path), []
+    for number, line in enumerate(path.read_bytes().removesuffix(b"\n").split(b"\n"), 1):
+        where = f"{path.name}, line {number}"
+        try:
+            games.append(Game.from_saved(json.loads(line.decode("utf-8"))))
+        except json.JSONDecodeError as fault:
+            raise ValueError(
+                f"{where}: no saved game, {fault.msg} at character {fault.pos}"
+            ) from None
+        except ValueError as fault:
+            raise ValueError(f"{where}: {fault}") from None
+    return games
 
 
 class _Table:

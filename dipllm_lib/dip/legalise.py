@@ -10,7 +10,7 @@ from typing import Mapping, Sequence
 
 import numpy as np
 
-from dipllm_lib.dip import atlas, boards, legal, notation
+from dipllm_lib.dip import atlas, boards, bounds, legal, notation
 from dipllm_lib.dip import vocabulary as v
 from dipllm_lib.dip.boards import Boards, Orders, no_orders
 
@@ -54,8 +54,10 @@ def _without_row(b: Boards, orders: Orders, lists: legal.Legal) -> np.ndarray:
 
 def legalise(positions: Boards, orders: Orders, strict: bool = False) -> tuple[Orders, np.ndarray]:
     """The orders with every impossible one replaced, and where that was: bool (N, 75). Row n is for
-    position n. With strict=True a ValueError in words about the first one instead.
+    position n. With strict=True a ValueError in words about the first one instead; a ValueError
+    also for arrays that are no positions or orders at all (`bounds`).
     """
+    positions, orders = bounds.positions(positions), bounds.orders(orders)
     if positions.n != orders.n:
         raise ValueError(f"{orders.n} rows of orders for {positions.n} positions: need one each")
     lists = legal.legal_orders(positions)
@@ -157,45 +159,75 @@ def read_orders(
     (disband, build nothing).
 
     ValueError in one line for an unknown province or power, a text that is no order, a unit where
-    none stands, a unit of another power, two orders for one unit; with strict=True also for an
-    order that could not succeed, else that unit holds.
+    none stands, a unit of another power, two orders for one unit, orders after the end of the game;
+    with strict=True also for an order that could not succeed or that is not due, such as a second
+    build of two where one is. strict=False is for records of other engines, which hold on these.
     """
-    result, b, seen = no_orders(1), positions.take([i]), {}
-    for name in sorted(texts):
-        power = atlas.power(name)
-        due = abs(int((boards.centres(b) - boards.units(b))[0, power]))
-        for text in texts[name]:
+    result, b, seen = no_orders(1), boards.single(positions, i), {}
+    surplus = (boards.centres(b) - boards.units(b))[0]
+    for name, listed in _by_power(texts, boards.phase_name(b)):
+        due = int(surplus[atlas.power(name)])
+        for text in listed:
             where = f"{name} {boards.phase_name(b)}: {text!r}"
-            entry = _read(b, power, text, where, seen, strict)
-            if entry is None:
+            entry = _read(b, atlas.power(name), text, where, seen, strict)
+            if entry is None or not _is_due(b, entry, due, where, strict):
                 continue
-            due -= 1
-            if b.phase[0] == boards.ADJUSTMENTS and due < 0:
-                if strict:
-                    raise ValueError(f"{where}: one more build or removal than are due")
-                continue
-            for field, value in zip(result, entry[1:]):
-                field[0, entry[0]] = value
+            due -= int(np.sign(due)) * (strict or entry[0] >= 0)
+            if entry[0] >= 0:
+                for field, value in zip(result, entry[1:]):
+                    field[0, entry[0]] = value
     return legalise(b, result if strict else normalise_via(b, result), strict)[0]
 
 
+def _by_power(texts, phase: str) -> list[tuple[str, list[str]]]:
+    """The lists of orders, powers sorted. ValueError if they are not lists of texts by power."""
+    if not isinstance(texts, Mapping):
+        raise ValueError(f"{phase}: orders must be lists of texts by power, not {texts!r}")
+    for name, listed in texts.items():
+        atlas.power(name)
+        lists = isinstance(listed, Sequence) and not isinstance(listed, (str, bytes))
+        if not lists or not all(isinstance(text, str) for text in listed):
+            raise ValueError(f"{name} {phase}: orders must be a list of texts, not {listed!r}")
+        if phase == boards.PHASE_SUFFIX[boards.OVER] and listed:
+            raise ValueError(f"{name} {phase}: {listed[0]!r}: the game is over, nothing is ordered")
+    return sorted(texts.items())
+
+
+def _is_due(b: Boards, entry: list[int], due: int, where: str, strict: bool) -> bool:
+    """Whether an order is one that is due: in adjustment phases not more builds or removals than
+    that. ValueError if it is not, unless `strict` is off.
+    """
+    waives = entry[0] < 0
+    if b.phase[0] == boards.ADJUSTMENTS:
+        ready, message = due > 0 if waives else due, "one more build or removal than are due"
+    else:
+        ready, message = not waives, "nothing can be waived outside an adjustment phase"
+    if not ready and strict:
+        raise ValueError(f"{where}: {message}")
+    return bool(ready)
+
+
 def _read(b: Boards, power: int, text: str, where: str, seen: dict[int, str], strict: bool):
-    """(province, kind, a, b, via) of one text, checked against the position and the provinces
-    `seen`; None for a waive, and without `strict` for an order that does not exist on the map.
+    """(province, kind, a, b, via) of one text, province -1 for a waive, checked against the
+    position and the provinces `seen`; None, without `strict`, for an order that does not exist on
+    the map.
     """
     try:
         order = notation.from_text(text, b)
     except notation.ImpossibleOrder as impossible:
         if strict:
-            raise ValueError(f"{where}: {impossible}") from None
+            raise ValueError(f"{where.removesuffix(f': {text!r}')}: {impossible}") from None
         if text.upper().endswith(" VIA"):
             return _read(b, power, text[:-4], where, seen, strict)
         unit, place, entry = impossible.unit, impossible.place, None
+    except ValueError as unreadable:
+        told = where.removesuffix(f": {text!r}") if repr(text) in str(unreadable) else where
+        raise ValueError(f"{told}: {unreadable}") from None
     else:
-        if order == v.WAIVE_ID:
-            return None
         unit, place = v.VOCABULARY[order, :2].tolist()
         entry = v.EXPANSION[order].tolist()
+        if order == v.WAIVE_ID:
+            return entry
     p = int(atlas.PROV_OF[place])
     if p in seen:
         raise ValueError(f"{where}: a second order for {atlas.CODES[p]}, after {seen[p]!r}")

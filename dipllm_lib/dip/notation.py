@@ -38,8 +38,8 @@ class ImpossibleOrder(ValueError):
 @cache
 def to_text(order: int) -> str:
     """Text of an order id. ValueError if there is no such id."""
-    if not 0 <= order < v.SIZE:
-        raise ValueError(f"unknown order id {order}: ids are 0 to {v.SIZE - 1}")
+    if not isinstance(order, (int, np.integer)) or not 0 <= order < v.SIZE:
+        raise ValueError(f"unknown order id {order!r}: ids are 0 to {v.SIZE - 1}")
     unit, place, kind, other, at, dest, via = v.VOCABULARY[order].tolist()
     if kind == boards.WAIVE:
         return "WAIVE"
@@ -65,6 +65,8 @@ def from_text(text: str, position: Boards | None = None, i: int = 0) -> int:
     text must be complete. ValueError if a province is unknown, the text is no order, or the order
     can never be given on this map.
     """
+    if not isinstance(text, str):
+        raise ValueError(f"unreadable order {text!r}: expected a text such as A PAR - BUR")
     order = _by_text().get(text)
     return _parse(text, position, i) if order is None else order
 

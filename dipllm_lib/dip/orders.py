@@ -125,12 +125,18 @@ def all_turns(positions: Boards) -> list[list[Turn]]:
 
 
 def turns(positions: Boards, i: int = 0) -> list[Turn]:
-    """The turns of position i, powers in order, only powers with something to decide."""
-    return all_turns(positions.take([i]))[0]
+    """The turns of position i, powers in order, only powers with something to decide. ValueError if
+    there is no position i.
+    """
+    return all_turns(boards.single(positions, i))[0]
 
 
 def turn(positions: Boards, i: int, power: int) -> Turn | None:
-    """The turn of one power on position i, or None if it has nothing to decide."""
+    """The turn of one power on position i, or None if it has nothing to decide. ValueError if there
+    is no such position or power.
+    """
+    if not 0 <= power < atlas.N_POWERS:
+        raise ValueError(f"unknown power {power}: powers are 0 to {atlas.N_POWERS - 1}")
     return next((t for t in turns(positions, i) if t.power == power), None)
 
 
@@ -138,18 +144,27 @@ def parse_joint(this: Turn, texts: Sequence[str]) -> Joint:
     """Order ids of the texts of a joint order in slot order. ValueError if one cannot be read or is
     not legal.
     """
-    joint = tuple(from_text(text, this.boards) for text in texts)
+    joint = _ids(this, texts)
     this.check(joint)
     return joint
+
+
+def _ids(this: Turn, texts: Sequence[str]) -> Joint:
+    """Order ids of texts, in their order. ValueError that names the turn if one cannot be read."""
+    where = f"{this.name} {this.phase}"
+    if not isinstance(texts, (list, tuple)):
+        raise ValueError(f"{where}: orders must be a list of texts, not {texts!r}")
+    try:
+        return tuple(from_text(text, this.boards) for text in texts)
+    except ValueError as fault:
+        raise ValueError(f"{where}: {fault}") from None
 
 
 def sorted_joint(this: Turn, texts: Sequence[str]) -> Joint:
     """As `parse_joint` for texts in any order, waives may be left out; slots are filled in
     canonical order.
     """
-    ids = sorted(
-        (from_text(text, this.boards) for text in texts), key=lambda order: v.CANONICAL[order]
-    )
+    ids = sorted(_ids(this, texts), key=lambda order: v.CANONICAL[order])
     if this.adjusts > 0:
         ids += [WAIVE_ID] * (this.slots - len(ids))
     this.check(tuple(ids))
@@ -158,45 +173,105 @@ def sorted_joint(this: Turn, texts: Sequence[str]) -> Joint:
 
 def expand(positions: Boards, joints: Sequence[Mapping[int, Joint]]) -> Orders:
     """One row of orders per dict power -> joint. `positions` has as many rows, or one for all.
-    Powers left out give no orders. ValueError if two orders are for one province.
+    Powers left out give no orders. ValueError if two orders are for one province, an id does not
+    exist, or an order is for a unit that its power does not have there.
     """
     if positions.n not in (1, len(joints)):
         raise ValueError(
             f"{len(joints)} rows for {positions.n} positions: need one position, or one each"
         )
-    ids = [
-        order
-        for row in joints
+    for n, row in enumerate(joints):
+        if not isinstance(row, Mapping) or not all(map(np.iterable, row.values())):
+            raise ValueError(
+                f"row {n}: joint orders must be tuples by number of power, not {row!r}"
+            )
+    given = [
+        (n, power, order)
+        for n, row in enumerate(joints)
         for power in sorted(row)
         for order in row[power]
         if order != WAIVE_ID
     ]
-    counts = [sum(order != WAIVE_ID for joint in row.values() for order in joint) for row in joints]
-    rows = np.repeat(np.arange(len(joints)), counts)
-    entries = v.EXPANSION[np.array(ids, np.intp)]
+    rows, powers, ids = _whole(given).T
+    entries = v.EXPANSION[ids]
     places = rows * atlas.N_PROVINCES + entries[:, 0]
     if len(np.unique(places)) < len(places):
         twice = entries[np.argsort(places)[:-1][np.diff(np.sort(places)) == 0][0], 0]
         raise ValueError(
             f"two orders for one unit, in {atlas.CODES[twice]}: give one order for each"
         )
+    _check_owners(positions, rows, powers, ids)
     result = no_orders(len(joints))
     for field, column in zip(result, entries.T[1:]):
         field[rows, entries[:, 0]] = column
     return result
 
 
+def _whole(given: list[tuple]) -> np.ndarray:
+    """(row, power, id) as int64 (orders, 3). ValueError for a power or an id that does not
+    exist.
+    """
+    table = np.array(given).reshape(-1, 3)
+    if len(given) and table.dtype.kind not in "iu":
+        raise ValueError("joint orders must be tuples of order ids by number of power, 0 to 6")
+    wrong = (table[:, 1] < 0) | (table[:, 1] >= atlas.N_POWERS)
+    wrong |= (table[:, 2] < 0) | (table[:, 2] >= v.SIZE)
+    if wrong.any():
+        n, power, order = table[np.argmax(wrong)].tolist()
+        raise ValueError(
+            f"row {n}: power {power} with order id {order}: powers are 0 to 6, "
+            f"ids 0 to {v.SIZE - 1}"
+        )
+    return table.astype(np.int64)
+
+
+def _check_owners(positions: Boards, rows, powers, ids) -> None:
+    """ValueError for the first order to a unit that its power does not have there, or to a home
+    centre that is not its own.
+    """
+    board_of = rows if positions.n > 1 else np.zeros_like(rows)
+    unit, place, kind = v.VOCABULARY[ids, : v.KIND + 1].astype(np.int64).T
+    p, retreats = v.EXPANSION[ids, 0], np.isin(positions.phase[board_of], boards.RETREATS)
+    found = [
+        np.where(retreats, lost[board_of, p], standing[board_of, p])
+        for standing, lost in zip(positions[:3], positions[4:7])
+    ]
+    good = (found[0] == unit) & (found[1] == powers) & (found[2] == place)
+    builds = np.isin(kind, (boards.BUILD_ARMY, boards.BUILD_FLEET))
+    good = np.where(builds, positions.owner[board_of, p] == powers, good)
+    if not good.all():
+        k = int(np.argmin(good))
+        raise ValueError(
+            f"{atlas.POWERS[powers[k]]} {phase_name(positions, int(board_of[k]))}: "
+            f"{to_text(int(ids[k]))!r} is for a unit or a centre that it does not have"
+        )
+
+
 def joint_table(candidates: Sequence[Sequence[Joint]]) -> np.ndarray:
     """Candidates of the seven powers as int32 (7, K, L), padded with -1: K the most candidates, L
-    the longest joint order.
+    the longest joint order. ValueError if there are not seven, or an id does not exist.
     """
+    if len(candidates) != atlas.N_POWERS:
+        raise ValueError(f"candidates of {len(candidates)} powers: need seven lists")
     most = max((len(joints) for joints in candidates), default=0)
     longest = max((len(joint) for joints in candidates for joint in joints), default=0)
     table = np.full((atlas.N_POWERS, max(most, 1), max(longest, 1)), -1, np.int32)
     for power, joints in enumerate(candidates):
         for k, joint in enumerate(joints):
             table[power, k, : len(joint)] = joint
-    return table
+    return _checked_table(table)
+
+
+def _checked_table(table: np.ndarray) -> np.ndarray:
+    """The table in the layout of the kernel. ValueError for another shape, or ids that do not
+    exist.
+    """
+    shaped = isinstance(table, np.ndarray) and table.dtype.kind in "iu" and table.ndim == 3
+    if not shaped or len(table) != atlas.N_POWERS:
+        raise ValueError("candidates must be an array of order ids (7, K, L): see joint_table")
+    if table.size and (table.min() < -1 or table.max() >= v.SIZE):
+        raise ValueError(f"order ids of candidates must be 0 to {v.SIZE - 1}, -1 for none")
+    return np.ascontiguousarray(table, np.int32)
 
 
 @kernel
@@ -216,12 +291,17 @@ def _expand_picks(expansion, table, picks, kind, a, b, via):
 
 def expand_picks(table: np.ndarray, picks: np.ndarray) -> Orders:
     """N rows of orders: row n takes joint order table[i, picks[n, i]] of each power i. table int32
-    (7, K, L) padded with -1, picks integers (N, 7), -1 where a power gives no orders. ValueError if
-    a pick is not below K.
+    (7, K, L) padded with -1, picks integers (N, 7), -1 where a power gives no orders. ValueError
+    for other shapes, a pick that is not below K, an id that does not exist.
     """
-    picks = np.ascontiguousarray(picks, np.int16)
-    if picks.size and picks.max() >= table.shape[1]:
-        raise ValueError(f"pick {picks.max()} of {table.shape[1]} candidates: picks count from 0")
+    table, picks = _checked_table(table), np.asarray(picks)
+    if picks.ndim != 2 or picks.shape[1] != atlas.N_POWERS or picks.dtype.kind not in "iu":
+        raise ValueError(f"picks must be integers (N, 7), not {picks.dtype} {picks.shape}")
+    if picks.size and not -1 <= picks.min() <= picks.max() < table.shape[1]:
+        worst = picks.min() if picks.min() < -1 else picks.max()
+        raise ValueError(
+            f"pick {worst} of {table.shape[1]} candidates: picks count from 0, -1 for none"
+        )
     result = no_orders(len(picks))
-    _expand_picks(v.EXPANSION, np.ascontiguousarray(table, np.int32), picks, *result)
+    _expand_picks(v.EXPANSION, table, np.ascontiguousarray(picks, np.int32), *result)
     return result

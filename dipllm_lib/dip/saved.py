@@ -7,6 +7,8 @@ game gives the same bytes. Read: the same, the package's full form, and phases t
 before.
 """
 
+from collections.abc import Mapping
+
 from dipllm_lib.dip import atlas, boards, legalise, rules, states
 from dipllm_lib.dip.boards import Boards
 
@@ -38,42 +40,110 @@ def to_saved(game) -> dict:
 
 
 def from_saved(data: dict) -> dict:
-    """The fields of a `game.Game`. ValueError if a phase cannot be, phases are out of order, or an
-    order names a unit that is not there, belongs to another power or has two orders.
+    """The fields of a `game.Game`. ValueError in one line that names the game and the phase: keys
+    that are missing or hold something else, a position that cannot be, phases that do not follow
+    one another, an order that names a unit that is not there, belongs to another power or has two
+    orders, orders after the end.
     """
-    if not data.get("phases"):
-        raise ValueError("impossible saved game: it has no phases")
+    if not isinstance(data, Mapping):
+        raise ValueError(f"impossible saved game: it must be a dict, not {type(data).__name__}")
+    name = data.get("id", "")
+    where = f"impossible saved game{f' {name}' if name else ''}"
+    try:
+        fields = _head(data)
+        positions, texts, results = _phases(data)
+        return fields | {
+            "boards": Boards.concat(positions), "orders": texts, "results": results,
+            "end": _end(data, positions[-1]),
+        }  # fmt: skip
+    except ValueError as fault:
+        raise ValueError(f"{where}: {fault}") from None
+
+
+def _head(data: Mapping) -> dict:
+    """id, agents and seed. ValueError for what they cannot be, and for another map."""
     if data.get("map", "standard") != "standard":
-        raise ValueError(
-            f"impossible saved game: map {data['map']!r}, only the standard map is known"
-        )
+        raise ValueError(f"map {data['map']!r}, only the standard map is known")
+    name, agents, seed = data.get("id", ""), data.get("agents", []), data.get("seed")
+    if not isinstance(name, (str, int)):
+        raise ValueError(f"'id' must be a text or a number, not {name!r}")
+    texts = isinstance(agents, (list, tuple)) and all(isinstance(x, str) for x in agents)
+    if not texts or len(agents) not in (0, atlas.N_POWERS):
+        raise ValueError(f"'agents' must hold the names of seven players or none, not {agents!r}")
+    if seed is not None and (not isinstance(seed, int) or isinstance(seed, bool)):
+        raise ValueError(f"'seed' must be a whole number or null, not {seed!r}")
+    return {"id": str(name), "agents": tuple(agents), "seed": seed}
+
+
+def _end(data: Mapping, last: Boards) -> str:
+    """The rule that ended the game. ValueError if it is none, or does not fit the last phase."""
+    over = last.phase[0] == boards.OVER
+    end = data.get("end", "unknown" if over else "")
+    if not isinstance(end, str):
+        raise ValueError(f"'end' must be a text, not {end!r}")
+    if over != bool(end):
+        raise ValueError(f"'end' is {end!r}, but the last phase is {boards.phase_name(last)}")
+    return end
+
+
+def _phases(data: Mapping) -> tuple[list[Boards], list[dict], list[dict]]:
+    """Positions, orders and results of all phases. ValueError that names the phase."""
+    if not isinstance(data.get("phases"), (list, tuple)) or not data["phases"]:
+        raise ValueError("it has no phases: 'phases' must be a list of at least one")
     positions, texts, results = [], [], []
-    for phase in data["phases"]:
+    for k, phase in enumerate(data["phases"]):
+        if not isinstance(phase, Mapping) or not isinstance(phase.get("name"), str):
+            raise ValueError(f"phase {k + 1} must be a dict with a 'name'")
         before = (positions[-1], texts[-1]) if positions else None
-        positions.append(_position(phase, before))
-        texts.append(_texts(phase, positions[-1]))
-        results.append({
-            unit: [str(word) for word in words]
-            for unit, words in sorted(phase.get("results", {}).items())
-        })
-    over = positions[-1].phase[0] == boards.OVER
-    return {
-        "id": str(data.get("id", "")), "agents": tuple(data.get("agents", ())),
-        "seed": data.get("seed"), "boards": Boards.concat(positions), "orders": texts,
-        "results": results, "end": data.get("end", "unknown" if over else ""),
-    }  # fmt: skip
+        try:
+            positions.append(_position(phase, before))
+            texts.append(_texts(phase, positions[-1]))
+            words = states.text_lists(_without_none(phase, "results"), "results")
+        except ValueError as fault:
+            told = str(fault)
+            raise ValueError(
+                told if phase["name"] in told else f"{phase['name']}: {told}"
+            ) from None
+        results.append({unit: list(words[unit]) for unit in sorted(words)})
+    if positions[0].phase[0] == boards.OVER:
+        raise ValueError("it has no phase before COMPLETED")
+    return positions, texts, results
 
 
-def _position(phase: dict, before: tuple[Boards, dict] | None) -> Boards:
+def _without_none(phase: Mapping, key: str) -> dict:
+    """`phase[key]` alone, entries that are null left out: the package writes them for powers that
+    gave no orders.
+    """
+    found = phase.get(key)
+    if isinstance(found, Mapping):
+        found = {name: listed for name, listed in found.items() if listed is not None}
+    return {} if found is None else {key: found}
+
+
+def _position(phase: Mapping, before: tuple[Boards, dict] | None) -> Boards:
     b = states.from_state(phase["state"]) if "state" in phase else _plain(phase, before)
+    if phase["name"] != boards.phase_name(b):
+        raise ValueError(f"{phase['name']}: its state is of {boards.phase_name(b)}")
     if before is None:
         return b
     last = before[0]
-    if b.phase[0] == boards.OVER:
+    if b.phase[0] == boards.OVER and last.phase[0] != boards.OVER:
         b.year[0] = last.year[0]
-    if (int(b.year[0]), int(b.phase[0])) <= (int(last.year[0]), int(last.phase[0])):
-        raise ValueError(f"impossible saved game: {phase['name']} after {boards.phase_name(last)}")
+    elif not _follows(int(last.phase[0]), int(b.phase[0]), int(b.year[0]) - int(last.year[0])):
+        raise ValueError(f"{phase['name']} after {boards.phase_name(last)}")
     return b
+
+
+def _follows(last: int, phase: int, years: int) -> bool:
+    """Whether a phase can come after another, `years` later; a phase is left out only if nobody has
+    anything to decide in it.
+    """
+    if phase == boards.SPRING_MOVES:
+        return years == 1 and last in (boards.FALL_MOVES, boards.FALL_RETREATS, boards.ADJUSTMENTS)
+    if years != 0 or phase == boards.OVER:
+        return False
+    skips = (boards.SPRING_MOVES, boards.FALL_MOVES)  # no retreats
+    return phase == last + 1 or (phase == last + 2 and last in skips)
 
 
 def _plain(phase: dict, before: tuple[Boards, dict] | None) -> Boards:
@@ -81,24 +151,18 @@ def _plain(phase: dict, before: tuple[Boards, dict] | None) -> Boards:
     from the phase before.
     """
     state = {key: phase[key] for key in ("name", "units", "centers") if key in phase}
-    b = states.from_state(state)
-    units = sorted(
-        (name, unit) for name, listed in phase.get("dislodged", {}).items() for unit in listed
-    )
+    b, dislodged = states.from_state(state), states.text_lists(phase, "dislodged")
+    units = sorted((name, unit) for name, listed in dislodged.items() for unit in listed)
     if not units:
         return b
     if before is None:
-        raise ValueError(
-            f"impossible saved game: {phase['name']} has dislodged units and no phase before it"
-        )
+        raise ValueError(f"{phase['name']} has dislodged units and no phase before it")
     last, texts = before
     given = legalise.read_orders(last, 0, texts, strict=False)
     after, _ = rules.resolve(last, given)
     found = states.to_state(after)["retreats"]
     if sorted((name, unit) for name, listed in found.items() for unit in listed) != units:
-        raise ValueError(
-            f"impossible saved game: {phase['name']} does not follow from the orders before"
-        )
+        raise ValueError(f"{phase['name']} does not follow from the orders before")
     return b._replace(**{
         name: getattr(after, name) for name in ("d_unit", "d_power", "d_loc", "d_from", "contested")
     })
@@ -110,20 +174,20 @@ def _texts(phase: dict, position: Boards) -> dict[str, list[str]]:
     """
     gone = _gone(phase, position)
     texts = {}
-    for name, listed in sorted((phase.get("orders") or {}).items()):
-        kept = sorted(text for text in listed or () if not text.startswith(gone))
+    given = states.text_lists(_without_none(phase, "orders"), "orders")
+    for name, listed in sorted(given.items()):
+        kept = sorted(text for text in listed if not text.startswith(gone))
         if kept:
             texts[name] = kept
     if texts and position.phase[0] == boards.OVER:
-        raise ValueError("impossible saved game: orders after its end")
+        raise ValueError("orders after its end")
     legalise.read_orders(position, 0, texts, strict=False)
     return texts
 
 
 def _gone(phase: dict, position: Boards) -> tuple[str, ...]:
     """Starts of the orders for dislodged units of a state that are not on the board any more."""
-    listed = [
-        unit for units in phase.get("state", {}).get("retreats", {}).values() for unit in units
-    ]
+    retreats = phase["state"].get("retreats", {}) if "state" in phase else {}
+    listed = [unit for units in retreats.values() for unit in units]
     kept = [texts for units in states.to_state(position)["retreats"].values() for texts in units]
     return tuple(unit + " " for unit in sorted(set(listed) - set(kept)))

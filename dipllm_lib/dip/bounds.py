@@ -1,0 +1,184 @@
+"""Whether arrays from outside can be positions and orders at all, before compiled code reads them.
+
+Compiled code does not check indices: a location of 100 would read beyond a table. `orders` refuses
+kinds that do not exist or do not belong to the phase, and locations and provinces that are not on
+the map; `positions` refuses units that cannot stand where they are, powers and owners that do not
+exist. Whether an order is legal on its board is `legalise`'s question, not this one.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dipllm_lib.dip import atlas
+from dipllm_lib.dip.boards import KINDS, Boards, Orders
+from dipllm_lib.dip.kernels import kernel
+
+ANY = (-128, 127)  # not read
+LOCATION, PROVINCE = (0, atlas.N_LOCATIONS - 1), (0, atlas.N_PROVINCES - 1)
+# for each kind of order the smallest and largest `a`, then `b`, int8 (11, 4)
+LIMITS = np.array(
+    [
+        ANY + ANY,  # hold
+        LOCATION + ANY,  # move
+        PROVINCE + ANY,  # support to hold
+        PROVINCE + LOCATION,  # support to move
+        PROVINCE + PROVINCE,  # convoy
+        LOCATION + ANY,  # retreat
+        ANY + ANY,  # disband
+        LOCATION + ANY,  # build an army
+        LOCATION + ANY,  # build a fleet
+        ANY + ANY,  # remove
+        ANY + ANY,  # waive
+    ],
+    np.int8,
+)
+MOVE_KINDS, RETREAT_KINDS, WINTER_KINDS = 0b11111, 0b1100001, 0b11111000001  # bits of the kinds
+ALLOWED = np.array([MOVE_KINDS, RETREAT_KINDS, MOVE_KINDS, RETREAT_KINDS, WINTER_KINDS], np.int64)
+N_KINDS = len(LIMITS)
+REMEDY = "orders that come from outside go through legalise.read_orders"
+
+
+@kernel
+def _order_fits(kind, a, b, via, limits):
+    """Whether an order can be written at all."""
+    if kind < 0 or kind >= len(limits) or via < 0 or via > 1:
+        return False
+    low, high, least, most = limits[kind]
+    return low <= a <= high and least <= b <= most
+
+
+@kernel
+def _bad_order(o, limits):
+    """Row * 75 + province of the first order that cannot be written, or -1."""
+    for n in range(len(o.kind)):
+        for p in range(75):
+            kind = o.kind[n, p]
+            if kind and not _order_fits(kind, o.a[n, p], o.b[n, p], o.via[n, p], limits):
+                return n * 75 + p
+    return -1
+
+
+@kernel
+def _misplaced(b, o, board_of, allowed):
+    """Row * 75 + province of the first order of a kind that its phase does not know, or -1."""
+    for n in range(len(o.kind)):
+        i = board_of[n]
+        phase = b.phase[i]
+        if phase > 4:
+            continue
+        for p in range(75):
+            if phase == 4 or (b.d_unit[i, p] if phase % 2 else b.unit[i, p]):
+                if not allowed[phase] >> o.kind[n, p] & 1:
+                    return n * 75 + p
+    return -1
+
+
+@kernel
+def _stands(p, unit, power, place, t):
+    """Whether an entry is empty in the one form, or a unit that can stand in province p."""
+    if unit == 0:
+        return power == -1 and place == -1
+    if unit < 0 or unit > 2 or power < 0 or power > 6 or place < 0 or place > 80:
+        return False
+    return t.prov_of[place] == p and (t.has_army[place] if unit == 1 else t.has_fleet[place])
+
+
+@kernel
+def _bad_position(b, t):
+    """Position * 75 + province of the first impossible entry, or -1."""
+    for i in range(len(b.phase)):
+        if b.phase[i] < 0 or b.phase[i] > 5:
+            return i * 75
+        for p in range(75):
+            if not -1 <= b.owner[i, p] <= 6 or not -1 <= b.d_from[i, p] <= 74:
+                return i * 75 + p
+            if not _stands(p, b.unit[i, p], b.power[i, p], b.loc[i, p], t):
+                return i * 75 + p
+            if not _stands(p, b.d_unit[i, p], b.d_power[i, p], b.d_loc[i, p], t):
+                return i * 75 + p
+    return -1
+
+
+class Standing(NamedTuple):
+    """Province of a location, and which unit can stand there."""
+
+    prov_of: np.ndarray
+    has_army: np.ndarray
+    has_fleet: np.ndarray
+
+
+STANDING = Standing(atlas.PROV_OF, atlas.HAS_ARMY, atlas.HAS_FLEET)
+
+
+def _shaped(struct, dtypes, columns: str):
+    """The same NamedTuple in the one layout that compiled code is made for. ValueError if a field
+    has another shape, or values that its type cannot hold.
+    """
+    name, count = type(struct).__name__.lower(), len(np.atleast_1d(struct[-1]))
+    for field, x in zip(struct._fields, struct):
+        if not isinstance(x, np.ndarray) or x.dtype.kind not in "biu":
+            raise ValueError(f"{name}: {field} must be an array of integers")
+    if all(x.flags.carray and x.dtype == t for x, t in zip(struct, dtypes)):
+        ready = struct
+    else:
+        ready = type(struct)(*(np.require(x, t, "CW") for x, t in zip(struct, dtypes)))
+        for field, x, y in zip(struct._fields, struct, ready):
+            if not np.array_equal(x, y):
+                raise ValueError(f"{name}: {field} holds values that are no {y.dtype}")
+    for field, x, dims in zip(struct._fields, ready, columns):
+        if x.shape != ((count, atlas.N_PROVINCES) if dims == "2" else (count,)):
+            raise ValueError(
+                f"{name}: {field} has shape {x.shape} for {count} rows of 75 provinces"
+            )
+    return ready
+
+
+BOARD_TYPES = tuple(np.dtype(t) for t in [np.int8] * 8 + [np.bool_, np.int16, np.int8])
+ORDER_TYPES = (np.dtype(np.int8),) * 4
+
+
+def positions(given: Boards) -> Boards:
+    """Positions in the one layout. ValueError in one line for other shapes or types, and for the
+    first entry that no position can have.
+    """
+    if not isinstance(given, Boards):
+        raise ValueError(f"positions must be Boards, not {type(given).__name__}: see states")
+    b = _shaped(given, BOARD_TYPES, "22222222211")
+    at = _bad_position(b, STANDING)
+    if at >= 0:
+        i, p = divmod(at, atlas.N_PROVINCES)
+        if not 0 <= b.phase[i] <= 5:
+            raise ValueError(f"position {i}: unknown phase {b.phase[i]}, phases are 0 to 5")
+        entry = ", ".join(f"{name} {getattr(b, name)[i, p]}" for name in Boards._fields[:8])
+        raise ValueError(f"position {i}: impossible entry in {atlas.CODES[p]}: {entry}")
+    return b
+
+
+def orders(given: Orders) -> Orders:
+    """Rows of orders in the one layout. ValueError in one line for other shapes or types, and for
+    the first order that names no place of the map or is of no kind.
+    """
+    if not isinstance(given, Orders):
+        raise ValueError(f"orders must be Orders, not {type(given).__name__}: {REMEDY}")
+    o = _shaped(given, ORDER_TYPES, "2222")
+    at = _bad_order(o, LIMITS)
+    if at >= 0:
+        raise ValueError(f"{_entry(o, at)} is on no map: {REMEDY}")
+    return o
+
+
+def phases(b: Boards, o: Orders, board_of: np.ndarray) -> None:
+    """ValueError for the first order of a kind that its phase does not know, such as a build in the
+    spring. b, o as `positions` and `orders` return them, board_of int32 (N,) within range.
+    """
+    at = _misplaced(b, o, board_of, ALLOWED)
+    if at >= 0:
+        raise ValueError(f"{_entry(o, at)} does not belong to this phase: {REMEDY}")
+
+
+def _entry(o: Orders, at: int) -> str:
+    n, p = divmod(at, atlas.N_PROVINCES)
+    kind, a, b, via = (int(field[n, p]) for field in o)
+    name = KINDS[kind] if 0 <= kind < N_KINDS else f"of kind {kind}"
+    return f"row {n}: the order {name} a {a} b {b} via {via} in {atlas.CODES[p]}"
