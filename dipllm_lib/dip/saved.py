@@ -9,6 +9,8 @@ before.
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from dipllm_lib.dip import atlas, boards, legalise, rules, states
 from dipllm_lib.dip.boards import Boards
 
@@ -124,6 +126,8 @@ def _position(phase: Mapping, before: tuple[Boards, dict] | None) -> Boards:
     b = states.from_state(phase["state"]) if "state" in phase else _plain(phase, before)
     if phase["name"] != boards.phase_name(b):
         raise ValueError(f"{phase['name']}: its state is of {boards.phase_name(b)}")
+    for p in np.flatnonzero((b.d_unit[0] > 0) & (b.unit[0] == 0)):
+        raise ValueError(f"{phase['name']}: no attacker of the dislodged unit in {atlas.CODES[p]}")
     if before is None:
         return b
     last = before[0]

@@ -53,7 +53,7 @@ def from_state(state: dict) -> Boards:
     line that names the phase if it is not possible: not lists of texts by power, an unknown power,
     province or phase, a unit that cannot stand where it is, two units in one province, two owners
     of one centre, other homes than the standard map's, dislodged units outside a retreat phase or
-    without an attacker, a retreat to a place out of reach.
+    by their own power, a retreat to a place out of reach.
     """
     if not isinstance(state, Mapping):
         raise ValueError(f"impossible state: it must be a dict, not {type(state).__name__}")
@@ -140,8 +140,8 @@ def _dislodge(b: Boards, units: dict[str, list[str]], retreats: Mapping) -> None
         # there
         open_to = {int(atlas.PROV_OF[to]) for to in places if not b.unit[0, atlas.PROV_OF[to]]}
         if open_to:
-            if b.power[0, p] in (-1, power):
-                raise ValueError(f"{text} is dislodged, but no attacker stands in {atlas.CODES[p]}")
+            if b.power[0, p] == power:
+                raise ValueError(f"{text} is dislodged by a unit of its own power")
             b.d_unit[0, p], b.d_power[0, p], b.d_loc[0, p] = unit, power, place
             lists[p] = open_to
     _close(b, lists)
