@@ -11,8 +11,8 @@ first of these that a unit can do, all units being asked about one before anybod
 
 A step brings the unit nearer, by the steps of its own kind, to the nearest goal where no own unit
 stands or goes. No unit enters a province that an own unit keeps, has chosen, or has not yet been
-told to leave; no two swap places. There are no supports and no convoys. Units are asked in random
-order, equal choices are settled at random.
+told to leave; so no two swap places. There are no supports and no convoys. Units are asked in
+random order, equal choices are settled at random.
 
 Retreats: to the place with most own units in neighbouring provinces. Builds: of all units then on
 the board 40 % (rounded) shall be fleets, the rest armies, on the home centres nearest to a foreign
@@ -76,12 +76,9 @@ def _taken(t, target, p):
 
 
 @njit(cache=True)
-def _free(t, own, at, decided, target, u, p):
-    """Whether unit u may enter province p without meeting an own unit or swapping with it."""
-    if _taken(t, target, p):
-        return False
-    v = at[p]
-    return v < 0 or (decided[v] and target[v] >= 0 and t.prov[target[v]] != t.prov[own[u]])
+def _free(t, at, target, p):
+    """Whether a unit may enter province p: no own unit goes there, keeps it or may yet keep it."""
+    return not _taken(t, target, p) and (at[p] < 0 or target[at[p]] >= 0)
 
 
 @njit(cache=True)
@@ -95,7 +92,7 @@ def _way(step, goals, c):
 
 
 @njit(cache=True)
-def _choice(t, step, wanted, barred, goals, own, at, decided, target, noise, u):
+def _choice(t, step, wanted, barred, goals, own, at, target, noise, u):
     """Neighbour of unit u to enter, or -1: among the `wanted` provinces that are not `barred`, the
     one nearest to the goals and nearer than now; any of them if there are no goals."""
     stepping = goals.any()
@@ -106,7 +103,7 @@ def _choice(t, step, wanted, barred, goals, own, at, decided, target, noise, u):
         if c < 0:
             break
         p = t.prov[c]
-        if not wanted[p] or barred[p] or not _free(t, own, at, decided, target, u, p):
+        if not wanted[p] or barred[p] or not _free(t, at, target, p):
             continue
         way = _way(step, goals, c)
         if stepping and way >= now:
@@ -137,7 +134,7 @@ def _moves(t, step, wanted, barred, goals, holds, own, order, noise):
             if goals[rule].any() and not left.any():
                 continue
             target[u] = _choice(
-                t, step, wanted[rule], barred[rule], left, own, at, decided, target, noise, u
+                t, step, wanted[rule], barred[rule], left, own, at, target, noise, u
             )
             decided[u] = target[u] >= 0
     return target

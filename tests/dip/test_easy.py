@@ -129,7 +129,7 @@ def test_builds_keep_four_fleets_in_ten_nearest_to_foreign_centres():
         ("A MOS B", "F SEV B", "F STP/NC B"),
         ("A WAR B", "F SEV B", "F STP/NC B"),
     }
-    sea = {"RUSSIA": ["F BLA", "F BAL", "F BOT", "A UKR"]}
+    sea = {"RUSSIA": ["F BLA", "F BAL", "A GAL", "A UKR"]}  # two fleets in five are enough
     assert played(turn("RUSSIA", sea, centers, "W1905A")) == {("A STP B",)}
 
 
