@@ -3,8 +3,8 @@
 A matrix product of BLAS picks its inner loops by the size of the whole batch, so the last bits of a
 row change with the number of rows (measured: at 256 hidden units a single position differs from the
 same position among 1,000). Here each row is summed in one fixed order, without fused or reordered
-additions. Searches that share a batch then find bit for bit what each finds alone. It is as fast as
-BLAS: 0.26 against 0.58 microseconds a position for the middle layer of 64 units.
+additions, so searches that share a batch find bit for bit what each finds alone. It costs no more
+than BLAS, since inputs that are zero are left out, about half of them.
 
 Shapes: N positions, H hidden units.
 """
@@ -15,34 +15,51 @@ from numba import njit
 from dipllm_lib.dip import value
 from dipllm_lib.dip.boards import OVER, Boards, centres
 
-STEP = 4  # rows of the weight table that one pass over a row adds
-
 
 @njit(cache=True)
 def _sparse_layer(index, size, table, bias, out):
-    """relu(bias + sum of rows of the table) into out (N, H)."""
+    """relu(bias + sum of rows of the table) into out (N, H), four rows of the table at a time."""
     for n in range(out.shape[0]):
-        row = out[n]
+        row, k = out[n], 0
         row[:] = bias
-        for k in range(size[n]):
-            add = table[index[n, k]]
+        while k + 4 <= size[n]:
+            a, b = table[index[n, k]], table[index[n, k + 1]]
+            c, d = table[index[n, k + 2]], table[index[n, k + 3]]
             for h in range(row.shape[0]):
-                row[h] += add[h]
+                row[h] = row[h] + a[h] + b[h] + c[h] + d[h]
+            k += 4
+        while k < size[n]:
+            a = table[index[n, k]]
+            for h in range(row.shape[0]):
+                row[h] += a[h]
+            k += 1
         for h in range(row.shape[0]):
             row[h] = max(row[h], np.float32(0))
 
 
 @njit(cache=True)
 def _dense_layer(x, weight, bias, relu, out):
-    """bias + x weight into out, four inputs at a time; as many inputs as STEP divides."""
+    """bias + x weight into out (N, H), four inputs that are not zero at a time."""
+    some = np.empty(x.shape[1], np.int64)
     for n in range(x.shape[0]):
-        row, given = out[n], x[n]
+        row, given, count, k = out[n], x[n], 0, 0
+        for i in range(given.shape[0]):
+            if given[i] != 0:
+                some[count] = i
+                count += 1
         row[:] = bias
-        for k in range(0, given.shape[0], 4):
-            a, b, c, d = given[k], given[k + 1], given[k + 2], given[k + 3]
-            wa, wb, wc, wd = weight[k], weight[k + 1], weight[k + 2], weight[k + 3]
+        while k + 4 <= count:
+            i, j, m, q = some[k], some[k + 1], some[k + 2], some[k + 3]
+            a, b, c, d = given[i], given[j], given[m], given[q]
+            wa, wb, wc, wd = weight[i], weight[j], weight[m], weight[q]
             for h in range(row.shape[0]):
                 row[h] = row[h] + a * wa[h] + b * wb[h] + c * wc[h] + d * wd[h]
+            k += 4
+        while k < count:
+            a, wa = given[some[k]], weight[some[k]]
+            for h in range(row.shape[0]):
+                row[h] += a * wa[h]
+            k += 1
         if relu:
             for h in range(row.shape[0]):
                 row[h] = max(row[h], np.float32(0))
@@ -62,10 +79,10 @@ class RowwiseValue:
     """A `value.ValueNet` as a function Boards -> (N, 7) float32 shares that adds row by row."""
 
     def __init__(self, net: value.ValueNet):
-        pad = -net.second.weight.shape[0] % STEP
-        self.first = _padded(net.first, 0, pad)
-        self.second = _padded(net.second, pad, pad)
-        self.last = _padded(net.last, pad, 0)
+        layers = (net.first, net.second, net.last)
+        self.first, self.second, self.last = (
+            tuple(np.ascontiguousarray(part, np.float32) for part in layer) for layer in layers
+        )
 
     def __call__(self, boards: Boards) -> np.ndarray:
         """(N, 7) float32 expected shares, rows sum to 1; a finished game has its present share."""
@@ -81,10 +98,3 @@ class RowwiseValue:
         if over.any():
             share[over] = value.sos(centres(boards.take(np.flatnonzero(over))))
         return share
-
-
-def _padded(layer: value.Layer, inputs: int, outputs: int) -> tuple[np.ndarray, np.ndarray]:
-    """(weight, bias) with rows and columns of zeros at the end."""
-    weight = np.pad(layer.weight, ((0, inputs), (0, outputs)))
-    bias = np.pad(layer.bias, (0, outputs))
-    return np.ascontiguousarray(weight, np.float32), np.ascontiguousarray(bias, np.float32)

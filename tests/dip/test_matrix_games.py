@@ -146,6 +146,40 @@ def test_blotto_payoffs_by_hand():
     np.testing.assert_allclose(payoff + payoff.T, 1.0)
 
 
+def test_blotto_with_three_soldiers_against_two():
+    """Two fields, by hand: the row player mixes (1,2) and (2,1), the column player (0,2) and (2,0).
+
+    (1,2) against (0,2): wins one, ties one, 3/4; against (2,0): loses one, wins one, 1/2. So half
+    of each gets 5/8 against both and 3/4 against (1,1). No row gets more than 5/8 against half of
+    each column: (3,0) wins and loses against (0,2), 1/2, and wins and ties against (2,0), 3/4.
+    """
+    game = matrix_games.blotto(np.random.default_rng(0), 2, 3, column_soldiers=2)
+    assert game.row_joints == [(0, 3), (1, 2), (2, 1), (3, 0)]
+    assert game.column_joints == [(0, 2), (1, 1), (2, 0)]
+    row, column = np.array([0, 0.5, 0.5, 0]), np.array([0.5, 0, 0.5])
+    assert row @ game.payoff @ column == pytest.approx(5 / 8)
+    np.testing.assert_allclose(matrix_games.exploitability(game.payoff, row, column), 0, atol=1e-15)
+    rule = hedge.rule(0.001, kappa="root", weighting="uniform")
+    found = matrix_games.matrix_game(game, 8000, rule)
+    assert found.row @ game.payoff @ found.column == pytest.approx(5 / 8, abs=0.005)
+
+
+def test_marked_gains_are_those_of_a_search_that_long():
+    game = matrix_games.blotto(np.random.default_rng(2), 3, 3)
+    rule = hedge.rule(0.01, kappa="root", weighting="uniform")
+    long = matrix_games.matrix_game(game, 400, rule, marks=(1, 50, 400))
+    for steps, gains in zip((1, 50, 400), long.gains, strict=True):
+        short = matrix_games.matrix_game(game, steps, rule)
+        other = matrix_games.exploitability(game.payoff, short.row, short.column)
+        np.testing.assert_allclose(gains, other, atol=1e-14)
+    table = matrix_games.theorem2([game], [0.01], 400, ["normalised"], marks=(1, 50, 400))
+    assert table["T"].tolist() == [1, 50, 400]
+    np.testing.assert_array_equal(table.gain, long.gains.max(axis=1))
+    np.testing.assert_array_equal(table.regret, long.regret[[0, 49, 399]].max(axis=1))
+    with pytest.raises(ValueError, match="must rise from 1 to T = 400"):
+        matrix_games.matrix_game(game, 400, rule, marks=(50, 401))
+
+
 def test_theorem_2_holds_for_the_normalised_rule_and_fails_for_the_literal_one():
     games = matrix_games.suite(np.random.default_rng(11), random_games=20)
     games = [game for game in games if game.name != "rock-paper-scissors"]
