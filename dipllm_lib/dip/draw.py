@@ -180,7 +180,7 @@ def _names(seas: bool) -> Path:
     """The three-letter names of all seas, or of all land, as one path."""
     parts = []
     for p in np.flatnonzero((atlas.KIND == atlas.SEA) == seas).tolist():
-        path = pen.word(atlas.CODES[p], 9.6, not seas, seas, 0.5)
+        path = pen.word(atlas.CODES[p], 10.8, not seas, seas, 0.5)
         parts.append(Path(path.vertices + outlines.NAMES[p], path.codes))
     return Path.make_compound_path(*parts)
 
@@ -277,16 +277,16 @@ def _banner(tool: Pen, title: str, name: str) -> None:
 def _counts(tool: Pen, here: Boards) -> None:
     """Bars of the seven centre counts, with the line of a solo win."""
     counts = boards.centres(here)[0].tolist()
-    left, step, high, pitch = 84.0, 8.0, 10.4, 15.0
+    left, step, high, pitch = 88.0, 7.8, 10.8, 15.0
     for power, count in enumerate(counts):
         y = -14.0 - pitch * power
-        tool.text(atlas.POWERS[power].title(), (left - 6, y), 10, Z_NAME, bold=False, align=1.0)
+        tool.text(atlas.POWERS[power].title(), (left - 6, y), 11.5, Z_NAME, bold=False, align=1.0)
         if count:
             bottom, top, end = y - high / 2, y + high / 2, left + step * count
             bar = np.array([[left, bottom], [end, bottom], [end, top], [left, top]])
             tool.shape(bar, COLOURS[power], Z_DOT, INK, 0.9, gid=f"count-{power}")
-        tool.text(str(count), (left + step * count + 5, y), 10, Z_NAME, align=0.0)
+        tool.text(str(count), (left + step * count + 5, y), 11, Z_NAME, align=0.0)
     x = left + step * SOLO
     line = np.array([[x, -6.0], [x, -14 - pitch * 6.6]])
     tool.line(line, pen.ALARM, 1.4, Z_DOT, (5, 3), gid="solo line")
-    tool.text(str(SOLO), (x + 4, -14 - pitch * 6.4), 8, Z_NAME, pen.ALARM, align=0.0)
+    tool.text(str(SOLO), (x + 4, -14 - pitch * 6.4), 10, Z_NAME, pen.ALARM, align=0.0)

@@ -24,7 +24,7 @@ def draw(tool: Pen) -> None:
         column, row = divmod(number, ROWS)
         spot = np.array([LEFT + COLUMN * column, TOP - PITCH * row])
         _sample(tool, text, spot + (LENGTH / 2, 0))
-        tool.text(text, spot + (LENGTH + 5, 0), 9.5, Z, bold=False, align=0.0)
+        tool.text(text, spot + (LENGTH + 6, 0), 11.5, Z, bold=False, align=0.0)
 
 
 def _sample(tool: Pen, text: str, at: np.ndarray) -> None:

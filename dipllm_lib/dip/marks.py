@@ -213,7 +213,7 @@ def _arrow(tool: Pen, mark: Mark, occupied: np.ndarray, name: str) -> None:
 def _percent(tool: Pen, mark: Mark, line: np.ndarray, name: str) -> None:
     if mark.weight is not None:
         text, spot = f"{100 * mark.weight:.0f}%", pen.part_way(line, 0.5)
-        tool.text(text, spot, 9, Z_BADGE, halo=pen.WHITE, gid=f"{name}-percent")
+        tool.text(text, spot, 10, Z_BADGE, halo=pen.WHITE, gid=f"{name}-percent")
 
 
 def _support(tool: Pen, mark: Mark, moves: dict, spots: np.ndarray, name: str) -> None:

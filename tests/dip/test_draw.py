@@ -90,8 +90,8 @@ def test_a_move_that_succeeds_is_solid_and_a_support_ends_on_its_arrow():
     assert support.get_linestyle() != "-"
     start, end = ends(support)
     assert near(start, "MAR")
-    whole = pen.bow(spot("PAR"), spot("BUR"))
-    assert np.hypot(*(whole - end).T).min() < 6
+    on_arrow = pen.part_way(pen.bow(spot("PAR"), spot("BUR")), 0.6)
+    assert np.hypot(*(on_arrow - end)) < 4 < np.hypot(*(spot("BUR") - end))
     assert colors.to_hex(support.get_edgecolor()).upper() == pen.COLOURS[2]
     assert "order-BUR-done" in found  # the bar of the unit that held
 
