@@ -16,7 +16,7 @@ from PIL import Image as Bitmap
 
 from dipllm_lib.dip import atlas, boards, draw
 from dipllm_lib.dip.game import Game
-from dipllm_lib.run import plotting
+from dipllm_lib.run import files, plotting
 
 PIXELS = 1400  # width of a frame
 COLOURS = 128  # of a frame: a fourth of the bytes, and no difference to the eye
@@ -178,5 +178,5 @@ def save_html(game: Game, path: str | Path, phase: int = 0) -> Path:
     text = PAGE
     for mark, value in fields.items():
         text = text.replace(mark, value)
-    Path(path).write_text(text, encoding="utf-8", newline="\n")
+    files.write_text(Path(path), text)
     return Path(path)
