@@ -5,9 +5,9 @@ forcing). Accuracy: the share of orders that were the most probable one; exact: 
 with every order so; nats: - log p per order. Intervals are 95 % percentile bootstraps over whole
 games, since the orders of a game are alike.
 
-Baselines: `uniform` (expected accuracy 1 / candidates), `hold` (always HOLD, DISBAND, WAIVE or the
-first removal), `frequent` (the candidate given most often in the training games), and any
-`SoftDumbBot`.
+Baselines: `uniform` (its expected accuracy is the mean of 1 / candidates), `hold` (hold, disband or
+waive, else the first candidate), `frequent` (the candidate given most often in the training games),
+and policies such as SoftDumbBot.
 """
 
 import dataclasses
@@ -130,7 +130,9 @@ def turns_of(examples: Examples):
 
 
 def _ratio(table: pd.DataFrame, column: str, rng: np.random.Generator, resamples: int) -> tuple:
-    """(mean, low, high) of a column over its rows, resampling whole games."""
+    """(mean, low, high) of a column over its rows, resampling whole games; NaN if it has none."""
+    if table[column].isna().all():
+        return (np.nan,) * 3
     by_game = table.groupby("game")[column].agg(["sum", "count"]).to_numpy(np.float64)
     means, size = np.empty(resamples), len(by_game)
     for r in range(resamples):

@@ -13,10 +13,12 @@ Refit the `human` anchor from a folder of saved games (see `human` for their for
         [--epochs N] [--seed S] [--resume FOLDER]
 """
 
+import argparse
 import hashlib
 import json
+import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -25,13 +27,15 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save
 
-from dipllm_lib.dip import anchor_net, boards
+from dipllm_lib.dip import anchor_card, anchor_net, boards, human
 from dipllm_lib.dip.anchor import NeuralAnchor
 from dipllm_lib.dip.human import Examples
 from dipllm_lib.run import files, seeding
 
 KINDS = (boards.MOVES, boards.RETREATS, (boards.ADJUSTMENTS,))
 CLIP = 1.0
+WATCHED, EVERY = 300, 400  # validation positions, and steps between two looks at them
+SOURCE = "saved games of the folder that was given."
 FEW = 8  # batches with fewer orders per position than this count less, as their gradient is noisy
 HISTORY = ("step", "epoch", "loss", "accuracy", "lr", "valid_loss", "valid_accuracy")
 
@@ -203,3 +207,75 @@ def fit(
             if checkpoint is not None:
                 trainer.save(checkpoint)
     return trainer.net.export(), pd.DataFrame(trainer.history, columns=list(HISTORY))
+
+
+def parts_of(examples: Examples, seed: int) -> list[Examples]:
+    """Training, validation and test examples, split by whole games."""
+    return [human.part(examples, games) for games in human.split(len(examples.names), seed)]
+
+
+def refit(games: Path, out: Path, settings, seed: int, work: Path | None, source: str) -> None:
+    """Fit an anchor to the games below `games`; writes `out` and its card beside it (.md).
+
+    work: folder that keeps the compiled games and checkpoints, so that the fit can be resumed.
+    """
+    if work is None:
+        examples, counts = human.examples(human.read(games))
+    else:
+        examples, counts = human.load(games, work)
+    train, valid, test = parts = parts_of(examples, seed)
+    rows = seeding.child(seed, "dip", "anchor", "valid").permutation(kinds(valid)[0])[:WATCHED]
+    checkpoint = None if work is None else work / "checkpoint.safetensors"
+    watched = valid.take(np.sort(rows))
+    fitted, history = fit(train, settings, seed, watched, checkpoint, EVERY, print)
+    if work is not None:
+        files.write_text(work / "history.csv", history.to_csv(index=False))
+    publish(fitted, parts, dict(counts), settings, seed, out, source)
+
+
+def publish(fitted: NeuralAnchor, parts, counts: dict, settings, seed: int, out: Path, source: str):
+    """Measure an anchor on the test games and write its file and its card."""
+    train, _, test = parts
+    metrics = anchor_card.measured(fitted, train, test, seed)
+    values = {name: getattr(settings, name) for name in Fit.__dataclass_fields__}
+    facts = anchor_card.facts(counts, parts, values, seed, metrics, source)
+    named = NeuralAnchor(fitted.weights, out.stem, facts)
+    data = named.to_bytes()
+    files.write_bytes(out, data)
+    command = (
+        f"python -m dipllm_lib.dip.imitate --games FOLDER --out {out.name}"
+        f" --epochs {settings.anchor_epochs} --seed {seed}"
+    )
+    digest = hashlib.sha256(data).hexdigest()
+    text = anchor_card.text(out.stem, named, metrics, len(data), digest, command)
+    files.write_text(out.with_suffix(".md"), text)
+
+
+def main(arguments: list[str] | None = None, settings: Fit = Fit()) -> int:
+    """The command of the module's text. Returns the exit status, 2 for bad input."""
+    parser = argparse.ArgumentParser(prog="python -m dipllm_lib.dip.imitate")
+    parser.add_argument("--games", type=Path, required=True, help="folder of saved games")
+    parser.add_argument("--out", type=Path, required=True, help="file to write, .safetensors")
+    parser.add_argument("--epochs", type=int, default=settings.anchor_epochs)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--resume", type=Path, help="folder that keeps what is needed to go on")
+    parser.add_argument("--source", default=SOURCE, help="origin of the games, for the card")
+    asked = parser.parse_args(arguments)
+    try:
+        if not asked.games.is_dir():
+            raise ValueError(f"--games {asked.games}: no such folder")
+        if asked.out.suffix != ".safetensors":
+            raise ValueError(f"--out {asked.out}: the name must end in .safetensors")
+        if asked.epochs < 1 or asked.seed < 0:
+            raise ValueError("--epochs must be at least 1 and --seed at least 0")
+        settings = replace(settings, anchor_epochs=asked.epochs)
+        with seeding.torch_threads(1):
+            refit(asked.games, asked.out, settings, asked.seed, asked.resume, asked.source)
+    except ValueError as error:
+        print(f"imitate: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -5,7 +5,6 @@ phase all slots of a turn share one pool of candidates in canonical order, WAIVE
 which the orders chosen before leave a part. Shapes: N positions, T turns, S slots, C candidates.
 """
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +13,6 @@ from dipllm_lib.dip import atlas, boards, legal
 from dipllm_lib.dip import vocabulary as v
 from dipllm_lib.dip.boards import Boards
 from dipllm_lib.dip.kernels import kernel
-from dipllm_lib.dip.orders import Turn
 
 
 class Layout(NamedTuple):
@@ -112,24 +110,3 @@ def _complete(out: Layout) -> Layout:
     place = v.VOCABULARY[out.ids[out.low], v.LOC].copy()
     place[np.repeat(out.adjusts != 0, np.diff(out.first))] = -1
     return out._replace(place=place)
-
-
-def of_turns(turns: Sequence[Turn], board: Sequence[int]) -> Layout:
-    """The layout of `turns`, turn t on position board[t] of a batch that the caller keeps."""
-    pools, sizes, repeats = [], [], []
-    for turn in turns:
-        lists = list(turn.lists)
-        if turn.adjusts > 0:
-            lists = [np.append(lists[0], np.int32(v.WAIVE_ID))]
-        pools += lists
-        sizes += [len(ids) for ids in lists]
-        repeats += [turn.slots] if turn.adjusts else [1] * len(lists)
-    ends = np.cumsum(sizes, dtype=np.int64)
-    low, high = (np.repeat(x, repeats).astype(np.int32) for x in (ends - sizes, ends))
-    first = np.r_[0, np.cumsum([turn.slots for turn in turns])].astype(np.int32)
-    power = np.array([turn.power for turn in turns], np.int8)
-    adjusts = np.array([turn.adjusts for turn in turns], np.int8)
-    ids = np.concatenate(pools).astype(np.int32)
-    place = np.empty(0, np.int16)
-    out = Layout(np.asarray(board, np.int32), power, adjusts, first, place, low, high, ids)
-    return _complete(out)
