@@ -9,10 +9,10 @@ RULE = dict(kappa="root", weighting="uniform")
 
 
 def rps():
-    """Rock-paper-scissors with an anchor that likes rock, for both players."""
+    """Rock-paper-scissors; the anchor of the row player likes rock, that of the column scissors."""
     payoff = matrix_games.rock_paper_scissors(np.random.default_rng(0)).payoff
-    anchor = np.array([0.6, 0.3, 0.1])
-    return matrix_games.MatrixGame("rock-paper-scissors", payoff, anchor, anchor)
+    anchors = np.array([0.6, 0.3, 0.1]), np.array([0.1, 0.2, 0.7])
+    return matrix_games.MatrixGame("rock-paper-scissors", payoff, *anchors)
 
 
 def test_one_type_is_pikl_hedge_bit_for_bit():
@@ -52,14 +52,14 @@ def test_two_types_on_rock_paper_scissors_reach_their_fixed_point():
     game, lams = rps(), (0.05, 0.5)
     rules = [hedge.rule(lam, **RULE) for lam in lams]
     found = dil.matrix_game(game, 4000, rules, belief=(0.25, 0.75))
-    mixture = 0.25 * found.last_column[0] + 0.75 * found.last_column[1]
-    for lam, policy in zip(lams, found.last_row):
-        f = (game.payoff @ mixture + lam * np.log(game.row_anchor)) / lam
-        np.testing.assert_allclose(policy, hedge.softmax(f), atol=0.01)
+    row, column = (0.25 * p[0] + 0.75 * p[1] for p in (found.last_row, found.last_column))
+    for lam, x, y in zip(lams, found.last_row, found.last_column, strict=True):
+        f = (game.payoff @ column + lam * np.log(game.row_anchor)) / lam
+        np.testing.assert_allclose(x, hedge.softmax(f), atol=0.01)
+        f = (1 - row @ game.payoff + lam * np.log(game.column_anchor)) / lam
+        np.testing.assert_allclose(y, hedge.softmax(f), atol=0.01)
     weak, strong = (hedge.kl(policy, game.row_anchor) for policy in found.last_row)
     assert 5 * strong < weak
-    # paper beats the rock that the anchors like: the weak type plays more of it than the anchor
-    assert found.last_row[0][1] > 0.5 > game.row_anchor[1]
 
 
 def test_types_are_drawn_by_their_belief():

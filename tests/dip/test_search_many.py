@@ -121,6 +121,29 @@ def test_a_rollout_values_the_position_some_phases_later(positions):
     np.testing.assert_array_equal(plain, value.heuristic(two))
 
 
+class Spy:
+    """A lookahead that keeps the names of the rollouts it is asked for."""
+
+    def __init__(self):
+        self.names = []
+
+    def values(self, after, names):
+        self.names += names
+        return value.heuristic(after)
+
+
+def test_every_joint_order_has_its_own_rollout(positions):
+    position, spy = positions[0], Spy()
+    turns = orders.turns(position, 0)
+    joints = [policies.RandomLegal().sample(turn, 2, rng(turn.power)) for turn in turns]
+    tables = [payoffs.Payoffs(turns, position, joints, seed) for seed in (5, 6)]
+    picks = payoffs.variations(np.zeros(len(turns), np.int64), tables[0].sizes)
+    payoffs.lookup(tables, [picks, picks], spy)
+    payoffs.lookup(tables, [picks, picks], spy)  # all known: nothing is asked again
+    # the drawn joint order comes once for each power, each of the seven variations once
+    assert len(spy.names) == len(set(spy.names)) == 2 * (1 + len(turns))
+
+
 def test_diagnostics_of_a_search():
     (record,) = search.search_many([boards.start()], ANCHOR, value.heuristic, SETTINGS, [rng()])
     rows = record.diagnostics()
