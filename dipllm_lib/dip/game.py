@@ -144,7 +144,9 @@ def load(path: Path) -> list[Game]:
     is no such file.
     """
     path, games = Path(path), []
-    for number, line in enumerate(path.read_bytes().removesuffix(b"\n").split(b"\n"), 1):
+    content = path.read_bytes()
+    lines = content.removesuffix(b"\n").split(b"\n") if content else []
+    for number, line in enumerate(lines, 1):
         where = f"{path.name}, line {number}"
         try:
             games.append(Game.from_saved(json.loads(line.decode("utf-8"))))

@@ -194,11 +194,13 @@ def _by_power(texts, phase: str) -> list[tuple[str, list[str]]]:
 
 
 def _is_due(b: Boards, entry: list[int], due: int, where: str, strict: bool) -> bool:
-    """Whether an order is one that is due: in adjustment phases not more builds or removals than
-    that. ValueError if it is not, unless `strict` is off.
+    """Whether an order is one that is due: no hold outside movement phases, in adjustment phases
+    not more builds or removals than that. ValueError if it is not, unless `strict` is off.
     """
     waives = entry[0] < 0
-    if b.phase[0] == boards.ADJUSTMENTS:
+    if entry[1] == boards.HOLD and b.phase[0] not in boards.MOVES:
+        ready, message = False, "illegal order: a unit can hold in a movement phase only"
+    elif b.phase[0] == boards.ADJUSTMENTS:
         ready, message = due > 0 if waives else due, "one more build or removal than are due"
     else:
         ready, message = not waives, "nothing can be waived outside an adjustment phase"
