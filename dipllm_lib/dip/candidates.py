@@ -118,6 +118,8 @@ def _extended(turns, kept: Sequence[Proposal], anchor, extend: int) -> list[Prop
         found = {other for joint in joints for other in coordinated(turn, joint)}
         more.append(sorted(found - set(joints)))
     with_some = [k for k, own in enumerate(more) if own]
+    if not with_some:
+        return list(kept)
     scores = log_probs(anchor, [turns[k] for k in with_some], [more[k] for k in with_some])
     result = list(kept)
     for k, score in zip(with_some, scores, strict=True):

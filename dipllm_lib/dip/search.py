@@ -111,8 +111,10 @@ def search_many(
     expected SoS shares. ValueError for a position without turns.
     """
     settings = SearchSettings.of(settings)
+    if not positions:
+        return []
     if turns is None:
-        turns = orders.all_turns(Boards.concat(list(positions))) if positions else []
+        turns = orders.all_turns(Boards.concat(list(positions)))
     _check(positions, turns, rngs)
     flat = [turn for own in turns for turn in own]
     shared = [rng for own, rng in zip(turns, rngs, strict=True) for _ in own]
