@@ -16,7 +16,7 @@ from dipllm_lib.dip.kernels import kernel
 
 ANY = (-128, 127)  # not read
 LOCATION, PROVINCE = (0, atlas.N_LOCATIONS - 1), (0, atlas.N_PROVINCES - 1)
-# for each kind of order the smallest and largest `a`, then `b`, int8 (11, 4)
+# for each kind of order the smallest and largest `a`, then `b`, int8 (16, 4)
 LIMITS = np.array(
     [
         ANY + ANY,  # hold
@@ -30,31 +30,32 @@ LIMITS = np.array(
         LOCATION + ANY,  # build a fleet
         ANY + ANY,  # remove
         ANY + ANY,  # waive
+        *[ANY + ANY] * 5,  # no kinds; the table is read with the lower four bits of any number
     ],
     np.int8,
 )
 MOVE_KINDS, RETREAT_KINDS, WINTER_KINDS = 0b11111, 0b1100001, 0b11111000001  # bits of the kinds
 ALLOWED = np.array([MOVE_KINDS, RETREAT_KINDS, MOVE_KINDS, RETREAT_KINDS, WINTER_KINDS], np.int64)
-N_KINDS = len(LIMITS)
 REMEDY = "orders that come from outside go through legalise.read_orders"
 
 
 @kernel
-def _order_fits(kind, a, b, via, limits):
-    """Whether an order can be written at all."""
-    if kind < 0 or kind >= len(limits) or via < 0 or via > 1:
-        return False
-    low, high, least, most = limits[kind]
-    return low <= a <= high and least <= b <= most
-
-
-@kernel
 def _bad_order(o, limits):
-    """Row * 75 + province of the first order that cannot be written, or -1."""
+    """Row * 75 + province of the first order that cannot be written, or -1. Limits: int8 (16, 4);
+    a row is judged without branches, which on random orders cost more than the work.
+    """
     for n in range(len(o.kind)):
+        bad = 0
         for p in range(75):
-            kind = o.kind[n, p]
-            if kind and not _order_fits(kind, o.a[n, p], o.b[n, p], o.via[n, p], limits):
+            kind, via = o.kind[n, p], o.via[n, p]
+            low, high, least, most = limits[kind & 15]
+            bad |= (o.a[n, p] < low) | (o.a[n, p] > high) | (o.b[n, p] < least)
+            bad |= (o.b[n, p] > most) | (kind < 0) | (kind > 10) | ((kind > 0) & (via & ~1 != 0))
+        for p in range(75 if bad else 0):
+            kind, via = o.kind[n, p], o.via[n, p]
+            low, high, least, most = limits[kind & 15]
+            fits = low <= o.a[n, p] <= high and least <= o.b[n, p] <= most and 0 <= kind <= 10
+            if not fits or (kind > 0 and not 0 <= via <= 1):
                 return n * 75 + p
     return -1
 
@@ -67,10 +68,14 @@ def _misplaced(b, o, board_of, allowed):
         phase = b.phase[i]
         if phase > 4:
             continue
+        units = b.d_unit[i] if phase % 2 else b.unit[i]
+        bad = 0
         for p in range(75):
-            if phase == 4 or (b.d_unit[i, p] if phase % 2 else b.unit[i, p]):
-                if not allowed[phase] >> o.kind[n, p] & 1:
-                    return n * 75 + p
+            read = (units[p] != 0) | (phase == 4)
+            bad |= read & (allowed[phase] >> o.kind[n, p] & 1 == 0)
+        for p in range(75 if bad else 0):
+            if (units[p] or phase == 4) and not allowed[phase] >> o.kind[n, p] & 1:
+                return n * 75 + p
     return -1
 
 
@@ -86,18 +91,70 @@ def _stands(p, unit, power, place, t):
 
 @kernel
 def _bad_position(b, t):
-    """Position * 75 + province of the first impossible entry, or -1."""
+    """Position * 75 + province of the first impossible entry, or -1. Dislodged units are read in
+    retreat phases only.
+    """
     for i in range(len(b.phase)):
         if b.phase[i] < 0 or b.phase[i] > 5:
             return i * 75
+        retreats = b.phase[i] == 1 or b.phase[i] == 3
         for p in range(75):
-            if not -1 <= b.owner[i, p] <= 6 or not -1 <= b.d_from[i, p] <= 74:
+            if not -1 <= b.owner[i, p] <= 6:
                 return i * 75 + p
             if not _stands(p, b.unit[i, p], b.power[i, p], b.loc[i, p], t):
                 return i * 75 + p
-            if not _stands(p, b.d_unit[i, p], b.d_power[i, p], b.d_loc[i, p], t):
+            if retreats and not -1 <= b.d_from[i, p] <= 74:
+                return i * 75 + p
+            if retreats and not _stands(p, b.d_unit[i, p], b.d_power[i, p], b.d_loc[i, p], t):
                 return i * 75 + p
     return -1
+
+
+@kernel
+def _out_of_range(unit, power, place):
+    """Whether one of 75 entries is out of range, without branches: wide instructions."""
+    bad = np.int8(0)
+    for p in range(75):
+        bad |= np.int8(unit[p] < 0) | np.int8(unit[p] > 2)
+        bad |= np.int8(power[p] < -1) | np.int8(power[p] > 6)
+        bad |= np.int8(place[p] < -1) | np.int8(place[p] > 80)
+        bad |= np.int8(unit[p] == 0) ^ np.int8(power[p] < 0)
+        bad |= np.int8(unit[p] == 0) ^ np.int8(place[p] < 0)
+    return bad != 0
+
+
+@kernel
+def _misplaced_unit(unit, place, where):
+    """Whether one of 75 entries holds a unit that cannot stand there; values are in range."""
+    bad = 0
+    for p in range(75):
+        bad |= (unit[p] != 0) & (where[unit[p] & 3, place[p] & 127] != p)
+    return bad != 0
+
+
+@kernel
+def _some_bad_position(b, where):
+    """Whether some entry is impossible: the question of `_bad_position`, two times faster.
+
+    where: int8 (4, 128), for unit and location the province it stands in.
+    """
+    for i in range(len(b.phase)):
+        bad = np.int8(b.phase[i] < 0) | np.int8(b.phase[i] > 5)
+        for p in range(75):
+            bad |= np.int8(b.owner[i, p] < -1) | np.int8(b.owner[i, p] > 6)
+        if bad or _out_of_range(b.unit[i], b.power[i], b.loc[i]):
+            return True
+        if _misplaced_unit(b.unit[i], b.loc[i], where):
+            return True
+        if b.phase[i] != 1 and b.phase[i] != 3:
+            continue
+        for p in range(75):
+            bad |= np.int8(b.d_from[i, p] < -1) | np.int8(b.d_from[i, p] > 74)
+        if bad or _out_of_range(b.d_unit[i], b.d_power[i], b.d_loc[i]):
+            return True
+        if _misplaced_unit(b.d_unit[i], b.d_loc[i], where):
+            return True
+    return False
 
 
 class Standing(NamedTuple):
@@ -109,6 +166,18 @@ class Standing(NamedTuple):
 
 
 STANDING = Standing(atlas.PROV_OF, atlas.HAS_ARMY, atlas.HAS_FLEET)
+NOWHERE = -2
+
+
+def _where() -> np.ndarray:
+    """Province of unit and location, NOWHERE if it cannot stand there."""
+    table = np.full((4, 128), NOWHERE, np.int8)
+    for unit, able in ((atlas.ARMY_UNIT, atlas.HAS_ARMY), (atlas.FLEET_UNIT, atlas.HAS_FLEET)):
+        table[unit, : atlas.N_LOCATIONS][able] = atlas.PROV_OF[able]
+    return table
+
+
+WHERE = _where()
 
 
 def _shaped(struct, dtypes, columns: str):
@@ -145,9 +214,8 @@ def positions(given: Boards) -> Boards:
     if not isinstance(given, Boards):
         raise ValueError(f"positions must be Boards, not {type(given).__name__}: see states")
     b = _shaped(given, BOARD_TYPES, "22222222211")
-    at = _bad_position(b, STANDING)
-    if at >= 0:
-        i, p = divmod(at, atlas.N_PROVINCES)
+    if _some_bad_position(b, WHERE):
+        i, p = divmod(_bad_position(b, STANDING), atlas.N_PROVINCES)
         if not 0 <= b.phase[i] <= 5:
             raise ValueError(f"position {i}: unknown phase {b.phase[i]}, phases are 0 to 5")
         entry = ", ".join(f"{name} {getattr(b, name)[i, p]}" for name in Boards._fields[:8])
@@ -180,5 +248,5 @@ def phases(b: Boards, o: Orders, board_of: np.ndarray) -> None:
 def _entry(o: Orders, at: int) -> str:
     n, p = divmod(at, atlas.N_PROVINCES)
     kind, a, b, via = (int(field[n, p]) for field in o)
-    name = KINDS[kind] if 0 <= kind < N_KINDS else f"of kind {kind}"
+    name = KINDS[kind] if 0 <= kind < len(KINDS) else f"of kind {kind}"
     return f"row {n}: the order {name} a {a} b {b} via {via} in {atlas.CODES[p]}"

@@ -62,7 +62,11 @@ def position(**entries) -> boards.Boards:
     return b
 
 
-PARTS = {"unit": 2, "loc": PAR, "power": 2}
+def retreats(**entries) -> boards.Boards:
+    """The same in a retreat phase; only there dislodged units are read."""
+    return position(**entries)._replace(phase=np.array([boards.SPRING_RETREATS], np.int8))
+
+
 BAD_POSITIONS = [
     ({}, "positions must be Boards, not dict"),
     (START._replace(loc=np.zeros((1, 80), np.int8)), r"boards: loc has shape \(1, 80\)"),
@@ -78,8 +82,9 @@ BAD_POSITIONS = [
     (position(power=-1), "position 0: impossible entry in PAR"),
     (position(unit=0), "position 0: impossible entry in PAR: unit 0"),
     (position(owner=9), "position 0: impossible entry in PAR: .* owner 9"),
-    (position(d_from=80), "position 0: impossible entry in PAR: .* d_from 80"),
-    (position(d_unit=1), "position 0: impossible entry in PAR: .* d_unit 1"),
+    (retreats(d_from=80), "position 0: impossible entry in PAR: .* d_from 80"),
+    (retreats(d_unit=1), "position 0: impossible entry in PAR: .* d_unit 1"),
+    (retreats(d_unit=2, d_power=0, d_loc=PAR), "position 0: impossible entry in PAR: .* d_unit 2"),
 ]
 
 
