@@ -11,7 +11,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from dipllm_lib.run import plotting
-from dipllm_lib.run.plotting import AGENTS, BLACK, BLUE, GREEN, GREY, RED, SKY
+from dipllm_lib.run.plotting import AGENTS, BLACK, BLUE, GREEN, GREY, ORANGE, RED, SKY
 
 PAR = 100 / 7  # SoS of a player against six of its own kind, in %
 
@@ -109,6 +109,30 @@ def exploitability(table: pd.DataFrame, ax=None) -> Figure:
     ax.set_ylabel("largest gain from deviating")
     ax.legend()
     return ax.figure
+
+
+def convergence(table: pd.DataFrame, lam: float) -> Figure:
+    """Deviation gain over the iterations at one lam, a panel per rule, a line per kind of game.
+
+    Columns family, rule, lam, T, gain.
+    """
+    rules = list(dict.fromkeys(table["rule"]))
+    figure, axes = plotting.axes(columns=2, across=len(rules))
+    table = table[table["lam"] == lam]
+    for ax, rule in zip(np.atleast_1d(axes), rules, strict=True):
+        part = table[table["rule"] == rule]
+        for (name, line), colour, marker in zip(
+            part.groupby("family", sort=False), (BLUE, RED, GREEN, ORANGE), "osD^"
+        ):
+            ax.plot(line["T"], line["gain"], color=colour, marker=marker, label=name)
+        ax.set_xscale("log")
+        ax.set_yscale("log")
+        ax.set_ylim(table["gain"].clip(lower=1e-5).min() / 1.5, 1)
+        ax.set_title(f"{rule} rule, λ = {lam:g}")
+        ax.set_xlabel("iterations T")
+    np.atleast_1d(axes)[0].set_ylabel("largest gain from deviating")
+    np.atleast_1d(axes)[0].legend()
+    return figure
 
 
 def loss(history: pd.DataFrame, divergence: pd.DataFrame) -> Figure:

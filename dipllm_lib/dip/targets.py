@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pandas as pd
 
-from dipllm_lib.dip import atlas, decompose, hedge, matrix_games, orders, states
+from dipllm_lib.dip import atlas, decompose, hedge, orders, states
 from dipllm_lib.dip.search import PowerRecord, Record
 from dipllm_lib.run import stats
 
@@ -103,26 +103,6 @@ def bounds_table(
         mean, low, high = stats.mean_interval(losses, rng, resamples)
         row = {"decomposition": name, "kl": mean, "kl_low": low, "kl_high": high}
         rows.append(row | {"largest": losses.max(), "turns": len(losses)})
-    return pd.DataFrame(rows)
-
-
-def theorem2_table(
-    games: Sequence[matrix_games.MatrixGame],
-    lams: Sequence[float],
-    iterations: int,
-    rng: np.random.Generator,
-    resamples: int,
-) -> pd.DataFrame:
-    """Theorem 2 by rule and λ: rule, lam, gain (mean with interval over games), bound (mean λ δ),
-    games, within (games whose gain is at most λ δ + 1e-3).
-    """
-    rows = []
-    found = matrix_games.theorem2(games, lams, iterations)
-    for (rule, lam), part in found.groupby(["rule", "lam"], sort=False):
-        mean, low, high = stats.mean_interval(part["gain"].to_numpy(), rng, resamples)
-        row = {"rule": rule, "lam": lam, "gain": mean, "gain_low": low, "gain_high": high}
-        counts = {"games": len(part), "within": int(part["holds"].sum())}
-        rows.append(row | {"bound": part["bound"].mean()} | counts)
     return pd.DataFrame(rows)
 
 

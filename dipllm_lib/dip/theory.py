@@ -12,6 +12,7 @@ import pandas as pd
 
 from dipllm_lib.dip import decompose, hedge, matrix_games, policies, subgames
 from dipllm_lib.dip.search_settings import SearchSettings
+from dipllm_lib.run import stats
 
 # sizes of the Diplomacy games, and the anchor behind their candidates
 CANDIDATES = SearchSettings(iterations=1, candidates=40, ratio=10.0, draws=400, lam=0.01, extend=8)
@@ -41,6 +42,43 @@ def theorem2(
     """`matrix_games.theorem2` along the iterations: game, rule, lam, T, gain, delta, bound, holds,
     regret, for the normalised and the literal rule."""
     return matrix_games.theorem2(games, lams, iterations, marks=marks(iterations))
+
+
+def summary(found: pd.DataFrame, rng: np.random.Generator, resamples: int) -> pd.DataFrame:
+    """Theorem 2 after the last iteration of `theorem2`, by rule and lam: rule, lam, gain (mean with
+    interval over games), bound (mean lam delta), games, within (games that keep the bound).
+    """
+    rows = []
+    for (rule, lam), part in _last(found).groupby(["rule", "lam"], sort=False):
+        mean, low, high = stats.mean_interval(part["gain"].to_numpy(), rng, resamples)
+        row = {"rule": rule, "lam": lam, "gain": mean, "gain_low": low, "gain_high": high}
+        counts = {"games": len(part), "within": int(part["holds"].sum())}
+        rows.append(row | {"bound": part["bound"].mean()} | counts)
+    return pd.DataFrame(rows)
+
+
+def by_family(found: pd.DataFrame) -> pd.DataFrame:
+    """The same by kind of game: family, rule, lam, games, gain and bound (means), within."""
+    last = _last(found).assign(family=lambda table: table["game"].map(family))
+    groups = last.groupby(["family", "rule", "lam"], sort=False)
+    table = groups[["gain", "bound"]].mean()
+    return table.assign(games=groups.size(), within=groups["holds"].sum()).reset_index()
+
+
+def curves(found: pd.DataFrame) -> pd.DataFrame:
+    """Gain along the iterations, the mean of each kind of game: family, rule, lam, T, gain."""
+    table = found.assign(family=found["game"].map(family))
+    groups = table.groupby(["family", "rule", "lam", "T"], sort=False)
+    return groups[["gain"]].mean().reset_index()
+
+
+def family(game: str) -> str:
+    """The kind of a game of the suite: `Blotto` for `Blotto, 2 fields`."""
+    return game.split(",")[0].rstrip(" 0123456789")
+
+
+def _last(found: pd.DataFrame) -> pd.DataFrame:
+    return found[found["T"] == found["T"].max()]
 
 
 def theorem1(

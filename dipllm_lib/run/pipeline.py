@@ -38,7 +38,15 @@ GRAPH = (
     Notebook(
         "00_overview",
         minutes=(0.5, 0.5, 0.5),
-        tables={"00_sizes": EXACT, "00_versions": TIMING, "00_rules": EXACT},
+        tables={
+            "00_sizes": EXACT,
+            "00_versions": TIMING,
+            "00_rules": EXACT,
+            "00_datc": EXACT,
+            "00_datc_cases": EXACT,
+            "00_speed": TIMING,
+        },
+        figures=("00_opening",),
     ),
     Notebook(
         "01_data_collection",
@@ -65,8 +73,13 @@ GRAPH = (
         minutes=(0.2, 0.5, 60),
         reads=("01_search.jsonl",),
         files=("02_samples.jsonl",),
-        tables={"02_theorem1": ROUNDING, "02_bounds": CLOSE, "02_theorem2": CLOSE},
-        figures=("02_target", "02_theorem2"),
+        tables={
+            "02_theorem1": ROUNDING,
+            "02_bounds": CLOSE,
+            "02_theorem2": CLOSE,
+            "02_families": CLOSE,
+        },
+        figures=("02_target", "02_theorem2", "02_convergence"),
     ),
     Notebook(
         "03_fine_tuning",

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dipllm_lib.dip import matrix_games, orders, rules, samples, search, targets
+from dipllm_lib.dip import orders, rules, samples, search, targets
 
 TEXTS = [
     ["A BER - KIE", "A MUN - RUH", "F KIE - DEN"],
@@ -52,15 +52,6 @@ def test_theorem1_and_bounds_by_hand(record):
     squares = "bound, one weight per joint order"
     assert table.loc[squares, "kl"] == pytest.approx(0.07588, abs=5e-6)
     assert table.loc["independent units", "kl"] == pytest.approx(0.00402, abs=5e-6)
-
-
-def test_theorem2_counts_the_games_within_the_bound():
-    rng = np.random.default_rng(1)
-    games = [matrix_games.random_game(rng) for _ in range(3)]
-    table = targets.theorem2_table(games, (0.01,), 2000, rng, 50).set_index("rule")
-    assert table.loc["normalised", "within"] == 3
-    assert table.loc["literal", "within"] == 0
-    assert table["games"].tolist() == [3, 3]
 
 
 def test_samples_hold_the_target_and_leave_out_turns_without_a_choice(record):

@@ -3,6 +3,7 @@
 import dataclasses
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from dipllm_lib.dip import (
@@ -87,6 +88,31 @@ def test_theorem_2_along_the_iterations(games):
         part = table[(table.rule == rule) & (table.lam == 0.001)]
         part = part[part.game.str.startswith("Diplomacy")].set_index("T").gain
         assert (part.loc[16000].mean() < 0.1 * part.loc[10].mean()) == falls
+
+
+def test_tables_by_hand():
+    """Two games of one kind, two marks: only the last mark counts, except along the curve."""
+    rows = [
+        ("Blotto, 2 fields", "normalised", 0.01, 10, 0.4, 0.1, False),
+        ("Blotto, 2 fields", "normalised", 0.01, 100, 0.1, 0.1, True),
+        ("Blotto, 3 fields", "normalised", 0.01, 10, 0.6, 0.3, False),
+        ("Blotto, 3 fields", "normalised", 0.01, 100, 0.5, 0.3, False),
+        ("random 7", "normalised", 0.01, 10, 0.2, 0.2, True),
+        ("random 7", "normalised", 0.01, 100, 0.0, 0.2, True),
+    ]
+    columns = ["game", "rule", "lam", "T", "gain", "bound", "holds"]
+    found = pd.DataFrame(rows, columns=columns)
+    summary = theory.summary(found, np.random.default_rng(0), 20).iloc[0]
+    assert summary[["gain", "bound", "games", "within"]].tolist() == pytest.approx([0.2, 0.2, 3, 2])
+    families = theory.by_family(found).set_index("family")
+    assert families.loc["Blotto", ["gain", "games", "within"]].tolist() == pytest.approx([
+        0.3,
+        2,
+        1,
+    ])
+    assert families.loc["random", "within"] == 1
+    curve = theory.curves(found).set_index(["family", "T"])["gain"]
+    assert curve.loc["Blotto"].tolist() == pytest.approx([0.5, 0.3])
 
 
 def test_bad_subgames():
