@@ -262,17 +262,23 @@ def write(lines: list[dict]) -> None:
     files.write_text(FILE, "".join(files.to_json(line) + "\n" for line in lines))
 
 
+def rewritten(old: list[dict]) -> list[dict]:
+    """The phases with the results of now; shows each one that changed."""
+    new = records(*joined([read(line) for line in old]))
+    for number, (before, after) in enumerate(zip(old, new), 1):
+        if before != after:
+            print(f"\nline {number}\n- {files.to_json(before)}\n+ {files.to_json(after)}")
+    return new
+
+
 @pytest.fixture
-def frozen(rewrite) -> list[dict]:
+def frozen(rewrite, capsys) -> list[dict]:
     if rewrite and not FILE.exists():
         write(drawn())
     lines = [json.loads(line) for line in FILE.read_text(encoding="utf-8").splitlines()]
     if rewrite:
-        now = records(*joined([read(line) for line in lines]))
-        for number, (old, new) in enumerate(zip(lines, now), 1):
-            if old != new:
-                print(f"phase {number} changed\n- {files.to_json(old)}\n+ {files.to_json(new)}")
-        write(lines := now)
+        with capsys.disabled():
+            write(lines := rewritten(lines))
     return lines
 
 

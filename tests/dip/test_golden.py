@@ -244,12 +244,15 @@ GAMES = {
 
 
 @pytest.mark.parametrize("name", sorted(GAMES))
-def test_playthrough(name, rewrite):
+def test_playthrough(name, rewrite, capsys):
     make, title, notes = GAMES[name]
     path, text = FOLDER / f"{name}.txt", text_of(make(), title, notes)
     if rewrite:
         old = path.read_text(encoding="utf-8") if path.exists() else ""
-        print(*difflib.unified_diff(old.split("\n"), text.split("\n"), lineterm="", n=1), sep="\n")
+        with capsys.disabled():
+            print(
+                *difflib.unified_diff(old.split("\n"), text.split("\n"), lineterm="", n=1), sep="\n"
+            )
         files.write_text(path, text)
     assert path.read_bytes() == text.encode("utf-8")
 
