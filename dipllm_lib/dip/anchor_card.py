@@ -1,15 +1,17 @@
 """The model card of an anchor: where its games come from, the split, settings, metrics, limits.
 
-`facts` is the JSON-able summary that also lies in the header of the weights' file; `text` is the
+`facts` is the JSON-able summary that also lies in the header of the weights' file, with the
+openings of the games, so that an opening book can be compared without them; `text` is the
 card in Markdown. Both are functions of the data, the settings and the seed alone.
 """
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
-from dipllm_lib.dip import fidelity, human
+from dipllm_lib.dip import atlas, boards, fidelity, human, notation
 from dipllm_lib.dip.anchor import NeuralAnchor
 from dipllm_lib.dip.human import Examples
 from dipllm_lib.dip.softbot import SoftDumbBot
@@ -18,6 +20,7 @@ from dipllm_lib.run import seeding
 RESAMPLES = 1000
 SAMPLE = 400  # positions on which SoftDumbBot is measured
 SOFT = (0.07, 0.02)  # its temperature and uniform share
+JOINTS, RARE = 12, 0.005  # joint openings kept, and the least share of an order kept
 BASELINES = ("uniform", "hold", "frequent")
 MEASURES = ("accuracy", "exact", "nats")
 
@@ -47,6 +50,30 @@ def measured(anchor: NeuralAnchor, train: Examples, test: Examples, seed: int) -
     return result[["policy", *(column for column in result.columns if column != "policy")]]
 
 
+def openings(parts: Sequence[Examples]) -> dict:
+    """Per power how the games began: `games` with orders in Spring 1901, and the shares of the
+    joint orders (texts in slot order, joined by ", ") and of each order, the most frequent ones.
+    """
+    joints = {name: Counter() for name in atlas.POWERS}
+    for part in parts:
+        first = (part.boards.phase == boards.SPRING_MOVES) & (part.boards.year == boards.FIRST_YEAR)
+        for turn in np.flatnonzero(first[part.board]):
+            given = part.orders[part.first[turn] : part.first[turn + 1]].tolist()
+            texts = tuple(notation.to_text(order) for order in given)
+            joints[atlas.POWERS[part.power[turn]]][texts] += 1
+    result = {}
+    for name, count in joints.items():
+        total, orders = sum(count.values()), Counter()
+        for texts, number in count.items():
+            orders.update({text: number for text in texts})
+        top = count.most_common(JOINTS)
+        shares = {", ".join(texts): round(n / total, 5) for texts, n in top}
+        singles = {text: round(n / total, 5) for text, n in sorted(orders.items())}
+        singles = {text: share for text, share in singles.items() if share >= RARE}
+        result[name] = {"games": total, "joint": shares, "orders": singles}
+    return result
+
+
 def facts(
     counts: Mapping[str, int], parts: list[Examples], settings: Mapping, seed: int,
     metrics: pd.DataFrame, source: str,
@@ -59,6 +86,7 @@ def facts(
         "counts": dict(counts),
         "games": dict(zip(human.PARTS, (len(np.unique(part.game)) for part in parts))),
         "metrics": dict(zip(keys, values.to_dict("records"))),
+        "openings": openings(parts),
         "seed": seed,
         "settings": dict(settings),
         "source": source,

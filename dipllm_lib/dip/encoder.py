@@ -161,8 +161,8 @@ def _attended(y: np.ndarray, weights: Mapping[str, np.ndarray], name: str) -> np
     score = query @ (key.swapaxes(-1, -2) * np.float32(query.shape[-1] ** -0.5)) + bias
     score -= score.max(axis=-1, keepdims=True)
     np.exp(score, out=score)
-    score /= score.sum(axis=-1, keepdims=True)
-    mixed = (score @ value).transpose(0, 2, 1, 3).reshape(y.shape)
+    mixed = score @ value / score.sum(axis=-1, keepdims=True)
+    mixed = mixed.transpose(0, 2, 1, 3).reshape(y.shape)
     return mixed @ weights[f"{name}.out.weight"].T + weights[f"{name}.out.bias"]
 
 

@@ -215,6 +215,11 @@ def test_refit_from_a_folder(games, tmp_path, capsys, monkeypatch):
         "test": 1,
     }
     assert found.card["counts"]["games"] == 24 and (work / "history.csv").is_file()
+    book = found.card["openings"]["FRANCE"]
+    assert (
+        book["games"] == 24 and list(book["joint"].values()) == sorted(book["joint"].values())[::-1]
+    )
+    assert sum(share for text, share in book["orders"].items() if text.startswith("A PAR")) > 0.9
     first = out.read_bytes()
     assert imitate.main(asked, TINY) == 0 and out.read_bytes() == first
     capsys.readouterr()
