@@ -2,12 +2,13 @@
 
 Positions come from random play or are thrown together (`scattered`, `fleets_and_armies`); orders
 are uniform over each unit's legal ones, or coherent: half of the units move, the others support or
-convoy what they do where they can. Everything is drawn from the generator that is passed in.
+convoy what they do where they can. `attacked_convoys` gives both, made for convoy paradoxes.
+Everything is drawn from the generator that is passed in.
 """
 
 import numpy as np
 
-from dipllm_lib.dip import atlas, boards, legal, rules
+from dipllm_lib.dip import atlas, boards, legal, legalise, rules
 from dipllm_lib.dip import vocabulary as v
 from dipllm_lib.dip.boards import Boards, Orders
 
@@ -142,3 +143,49 @@ def fleets_and_armies(n: int, powers: int, rng: np.random.Generator) -> Boards:
                 unit = 2 if atlas.KIND[p] == atlas.SEA or rng.random() < 0.2 else 1
                 _put(b, i, int(p), unit, int(rng.integers(powers)), rng)
     return b
+
+
+def _stand(b: Boards, i: int, place: int, power: int) -> None:
+    """Put a unit on a location, a fleet unless only armies stand there."""
+    p = atlas.PROV_OF[place]
+    b.unit[i, p] = atlas.FLEET_UNIT if atlas.HAS_FLEET[place] else atlas.ARMY_UNIT
+    b.loc[i, p], b.power[i, p] = place, power
+
+
+def _attacked_convoy(
+    b: Boards, orders: Orders, i: int, powers: int, rng: np.random.Generator
+) -> bool:
+    """Into board i: an army is convoyed over one sea to a fleet that supports an attack on the
+    convoying fleet, or (one time in three) another fleet supports it. False if there is no room.
+    """
+    sea = int(rng.choice(atlas.SEAS))
+    ends = [p for p in np.flatnonzero(atlas.TOUCH[sea]) if atlas.KIND[p] == atlas.COAST]
+    near = np.flatnonzero(atlas.FLEET[:, sea])
+    start, end = (int(p) for p in rng.choice(ends, 2, replace=False))
+    beside = [int(place) for place in near if atlas.PROV_OF[place] == end]
+    helper = int(rng.choice(near)) if rng.random() < 1 / 3 or not beside else beside[0]
+    attacker = int(rng.choice(near))
+    places = [start, sea, *(int(atlas.PROV_OF[x]) for x in (attacker, helper))]
+    if len(set(places)) < 4 or b.unit[i, places].any():
+        return False
+    for place, power in zip((start, sea, attacker, helper), rng.integers(0, powers, 4)):
+        _stand(b, i, place, int(power))
+    b.unit[i, start], b.loc[i, start] = atlas.ARMY_UNIT, start
+    given = ((boards.MOVE, end, -1), (boards.CONVOY, start, end), (boards.MOVE, sea, -1))
+    for p, order in zip(places, (*given, (boards.SUPPORT_MOVE, places[2], sea))):
+        orders.kind[i, p], orders.a[i, p], orders.b[i, p] = order
+        orders.via[i, p] = order == given[0]
+    return True
+
+
+def attacked_convoys(n: int, powers: int, rng: np.random.Generator) -> tuple[Boards, Orders]:
+    """n movement phases with one to three convoys whose fleet is attacked, often with the support
+    of the unit that the convoyed army attacks, among some other units with coherent orders.
+    """
+    b = scattered(n, 6, powers, rng)
+    orders = coherent(b, rng).copy()
+    for i in range(n):
+        wanted = int(rng.integers(1, 4))
+        while wanted:
+            wanted -= _attacked_convoy(b, orders, i, powers, rng)
+    return b, legalise.legalise(b, orders)[0]

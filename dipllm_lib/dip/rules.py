@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from dipllm_lib.dip import atlas, boards, decisions, movement, phases
+from dipllm_lib.dip import atlas, boards, bounds, decisions, movement, phases
 from dipllm_lib.dip.boards import Boards, Orders, centres, start
 from dipllm_lib.dip.decisions import BY_CONVOY, LAND, NO, VOID, YES, Decisions, Flags
 
@@ -67,30 +67,18 @@ KIND_OF_PHASE = np.array([0, 1, 0, 1, 2], np.int8)  # moves, retreats, adjustmen
 DATC3 = Choices(via_without_chain="fail", disrupted_fallback="fail", civil_disorder="owned")
 
 
-BOARD_TYPES = tuple(np.dtype(t) for t in [np.int8] * 8 + [np.bool_, np.int16, np.int8])
-ORDER_TYPES = (np.dtype(np.int8),) * 4
-
-
-def _plain(struct, dtypes):
-    """The same NamedTuple with the one layout that the compiled code is made for."""
-    ready = all(x.flags.carray and x.dtype == t for x, t in zip(struct, dtypes))
-    return (
-        struct if ready else type(struct)(*(np.require(x, t, "CW") for x, t in zip(struct, dtypes)))
-    )
-
-
 def _row_boards(positions: Boards, count: int, board_of) -> np.ndarray:
     """`board_of` as int32 (N,), checked."""
     if board_of is None:
         if positions.n not in (1, count):
             raise ValueError(f"{count} rows of orders for {positions.n} positions: give board_of")
         return np.zeros(count, np.int32) if positions.n == 1 else np.arange(count, dtype=np.int32)
-    board_of = np.require(board_of, np.int32, "CW")
-    fits = board_of.shape == (count,)
+    board_of = np.asarray(board_of)
+    fits = board_of.shape == (count,) and board_of.dtype.kind in "iu"
     if not fits or (count and not 0 <= board_of.min() <= board_of.max() < positions.n):
         last = positions.n - 1
         raise ValueError(f"board_of must give a position 0 to {last} for each of {count} rows")
-    return board_of
+    return np.require(board_of, np.int32, "CW")
 
 
 def resolve(
@@ -101,11 +89,15 @@ def resolve(
 ) -> tuple[Boards, Decisions]:
     """Adjudicate N rows of orders. `board_of` (N,) says which of the B positions a row belongs to;
     None: row n to position n, or all rows to the only position. Returns N next positions and the
-    decisions. ValueError if shapes do not fit or a game is over.
+    decisions. ValueError if shapes do not fit, a game is over, or arrays hold what no position or
+    order of the phase can (`bounds`).
     """
+    positions, orders = bounds.positions(positions), bounds.orders(orders)
     count = orders.n
     board_of = _row_boards(positions, count, board_of)
-    positions, orders = _plain(positions, BOARD_TYPES), _plain(orders, ORDER_TYPES)
+    bounds.phases(positions, orders, board_of)
+    if not isinstance(choices, Choices):
+        raise ValueError(f"choices must be rules.Choices, not {choices!r}")
     phase = positions.phase[board_of]
     if (phase == boards.OVER).any():
         row = int(np.argmax(phase == boards.OVER))

@@ -52,6 +52,7 @@ BAD_ORDERS = [
 def test_orders(given, message):
     refused(message, bounds.orders, given)
     refused(message, legalise.legalise, START, given)
+    refused(message, rules.resolve, START, given)
 
 
 def position(**entries) -> boards.Boards:
@@ -92,6 +93,7 @@ BAD_POSITIONS = [
 def test_positions(b, message):
     refused(message, bounds.positions, b)
     refused(message, legalise.legalise, b, boards.no_orders(1))
+    refused(message, rules.resolve, b, boards.no_orders(1))
 
 
 @pytest.mark.parametrize(
@@ -107,11 +109,25 @@ def test_positions(b, message):
 )
 def test_orders_of_another_phase(phase, kind, a):
     b = START._replace(phase=np.array([phase], np.int8))
-    message = f"the order {boards.KINDS[kind]} .* does not belong"
-    refused(message, bounds.phases, b, order(kind, a), np.zeros(1, np.int32))
+    refused(f"the order {boards.KINDS[kind]} .* does not belong", rules.resolve, b, order(kind, a))
+
+
+@pytest.mark.parametrize(
+    "board_of",
+    [[-1], [1], [0.5], ["a"], [[0]], [0, 0], "a"],
+)
+def test_boards_of_rows(board_of):
+    refused(
+        "board_of must give a position 0 to 0 for each of 1 rows",
+        rules.resolve, START, boards.no_orders(1), board_of=np.array(board_of),
+    )  # fmt: skip
 
 
 def test_choices():
+    for bad in (None, "DATC3", rules.PACKAGE.flags()):
+        refused(
+            "choices must be rules.Choices", rules.resolve, START, boards.no_orders(1), None, bad
+        )
     refused("civil_disorder=None: must be one of home", rules.Choices, civil_disorder=None)
     refused("convoy_intent='x': must be one of own_fleet", rules.Choices, convoy_intent="x")
 

@@ -128,54 +128,6 @@ def thinned(b: boards.Boards, share: float, rng: np.random.Generator) -> boards.
     return b
 
 
-def stand(b: boards.Boards, i: int, place: int, power: int) -> int:
-    """Put a unit on a location, a fleet unless it is a province where only armies stand; returns
-    its province.
-    """
-    p = int(atlas.PROV_OF[place])
-    b.unit[i, p] = atlas.FLEET_UNIT if atlas.HAS_FLEET[place] else atlas.ARMY_UNIT
-    b.loc[i, p], b.power[i, p] = place, power
-    return p
-
-
-def attacked_convoy(b, given, i: int, rng: np.random.Generator) -> bool:
-    """Into board i: an army is convoyed over one sea to a fleet that supports an attack on the
-    convoying fleet, or (one time in three) another fleet supports it. False if there is no room.
-    """
-    sea = int(rng.choice(atlas.SEAS))
-    ends = [p for p in np.flatnonzero(atlas.TOUCH[sea]) if atlas.KIND[p] == atlas.COAST]
-    near = np.flatnonzero(atlas.FLEET[:, sea])
-    start, end = (int(p) for p in rng.choice(ends, 2, replace=False))
-    beside = [int(place) for place in near if atlas.PROV_OF[place] == end]
-    helper = int(rng.choice(near)) if rng.random() < 1 / 3 or not beside else beside[0]
-    attacker = int(rng.choice(near))
-    places = [start, sea, *(int(atlas.PROV_OF[x]) for x in (attacker, helper))]
-    if len(set(places)) < 4 or b.unit[i, places].any():
-        return False
-    army, *others = rng.integers(0, 4, 4)
-    for place, power in zip((start, sea, attacker, helper), (army, *others)):
-        stand(b, i, place, power)
-    b.unit[i, start], b.loc[i, start] = atlas.ARMY_UNIT, start
-    others = ((boards.MOVE, end, -1), (boards.CONVOY, start, end), (boards.MOVE, sea, -1))
-    for p, order in zip(places, (*others, (boards.SUPPORT_MOVE, places[2], sea))):
-        given.kind[i, p], given.a[i, p], given.b[i, p] = order
-        given.via[i, p] = order == others[0]
-    return True
-
-
-def attacked_convoys(n: int, rng: np.random.Generator) -> tuple[boards.Boards, boards.Orders]:
-    """n boards with one to three attacked convoys and some other units with coherent orders."""
-    b = thinned(generate.scattered(n, 16, 4, rng), 0.3, rng)
-    around, given = generate.coherent(b, rng), boards.no_orders(n)
-    for field, new in zip(given, around):
-        field[:] = new
-    for i in range(n):
-        wanted = int(rng.integers(1, 4))
-        while wanted:
-            wanted -= attacked_convoy(b, given, i, rng)
-    return b, legalise.legalise(b, given)[0]
-
-
 def meeting_retreats(b: boards.Boards, given: boards.Orders) -> boards.Orders:
     """The orders with, on each board, two retreats into one province where that is possible."""
     given, lists, taken = given.copy(), legal.legal_orders(b), {}
@@ -213,7 +165,7 @@ def batches(rng: np.random.Generator):
     for kind in (generate.uniform, generate.coherent):
         yield from generate.played(1500, rng, kind, 1908)
     for n in range(16):
-        yield attacked_convoys(40, rng)
+        yield generate.attacked_convoys(40, 4, rng)
         crowded = generate.scattered(60, 40, 5, rng)
         yield from followed(crowded, generate.coherent(crowded, rng, 0.2), rng)
         dense = thinned(generate.scattered(60, 20 + n, 2 + n % 6, rng), 0.5, rng)
