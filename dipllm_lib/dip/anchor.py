@@ -12,7 +12,7 @@ scored for a turn depends on the weights, the turn and its generator alone, not 
 
 import json
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +26,7 @@ from dipllm_lib.dip.orders import Joint, Turn
 from dipllm_lib.run import files, places
 
 KIND = "dipllm anchor 1"  # of a file; the number changes with the features or the decoder
-KEPT = 256  # positions whose encoding is kept
+KEPT = 64  # positions whose decoders are kept, about 1 MB each
 CHUNK = 8  # positions encoded at once: their arrays stay in the cache
 
 
@@ -59,10 +59,10 @@ class NeuralAnchor:
         self, turns: Sequence[Turn], n: int, rngs: Sequence[np.random.Generator]
     ) -> list[list[Joint]]:
         """n independent joint orders of each turn."""
-        result = []
-        for turn, (at, t), rng in zip(turns, self._ready(turns), rngs, strict=True):
-            joints = decoder.sample(at, t, rng.random((n, turn.slots)))
-            result.append([tuple(row) for row in joints.tolist()])
+        result: list[list[Joint]] = [[] for _ in turns]
+        for k, at, t in self._each(turns):
+            joints = decoder.sample(at, t, rngs[k].random((n, turns[k].slots)))
+            result[k] = [tuple(row) for row in joints.tolist()]
         return result
 
     def log_prob(self, turn: Turn, joints: Sequence[Joint]) -> np.ndarray:
@@ -73,39 +73,43 @@ class NeuralAnchor:
         self, turns: Sequence[Turn], joints: Sequence[Sequence[Joint]]
     ) -> list[np.ndarray]:
         """Per turn the exact log tau of its joint orders. ValueError for one that is not legal."""
-        result = []
-        for turn, (at, t), asked in zip(turns, self._ready(turns), joints, strict=True):
-            for joint in asked:
-                if len(joint) != turn.slots:
-                    turn.check(tuple(joint))
-            table = np.array(asked, np.int64).reshape(len(asked), turn.slots)
-            found, bad = decoder.log_prob(at, t, table)
+        result = [np.empty(0)] * len(turns)
+        for k, at, t in self._each(turns):
+            for joint in joints[k]:
+                if len(joint) != turns[k].slots:
+                    turns[k].check(tuple(joint))
+            table = np.array(joints[k], np.int64).reshape(len(joints[k]), turns[k].slots)
+            result[k], bad = decoder.log_prob(at, t, table)
             if bad >= 0:
-                turn.check(tuple(asked[bad]))
-            result.append(found)
+                turns[k].check(tuple(joints[k][bad]))
         return result
 
-    def _ready(self, turns: Sequence[Turn]) -> list[tuple[Position, int]]:
-        """Per turn the decoder of its position and its number there."""
-        keys = [_key(turn.boards) for turn in turns]
-        new = {key: turn.boards for key, turn in zip(keys, turns) if key not in self._kept}
-        found = {key: self._kept[key] for key in keys if key in self._kept}
-        fresh = list(new)
-        for first in range(0, len(fresh), CHUNK):
-            chunk = fresh[first : first + CHUNK]
-            states = encoder.encode(Boards.concat([new[key] for key in chunk]), self.weights)
-            for key, state in zip(chunk, states):
-                lay = layout.of_positions(new[key])
-                found[key] = decoder.position(new[key], state, lay, self.weights)
-        for key in found:
-            self._kept[key] = found[key]
+    def _each(self, turns: Sequence[Turn]) -> Iterator[tuple[int, Position, int]]:
+        """(number, decoder of its position, its number there) of every turn, by position."""
+        members: dict[tuple, list[int]] = {}
+        for k, turn in enumerate(turns):
+            members.setdefault(_key(turn.boards), []).append(k)
+        keys = list(members)
+        for first in range(0, len(keys), CHUNK):
+            chunk = keys[first : first + CHUNK]
+            self._encode({key: turns[members[key][0]].boards for key in chunk})
+            for key in chunk:
+                at = self._kept[key]
+                for k in members[key]:
+                    yield k, at, int(np.searchsorted(at.layout.power, turns[k].power))
+
+    def _encode(self, wanted: Mapping[tuple, Boards]) -> None:
+        """Keep the decoders of some positions, and the latest others as far as there is room."""
+        new = {key: board for key, board in wanted.items() if key not in self._kept}
+        if new:
+            states = encoder.encode(Boards.concat(list(new.values())), self.weights)
+            for (key, board), state in zip(new.items(), states):
+                lay = layout.of_positions(board)
+                self._kept[key] = decoder.position(board, state, lay, self.weights)
+        for key in wanted:
             self._kept.move_to_end(key)
         while len(self._kept) > KEPT:
             self._kept.popitem(last=False)
-        return [
-            (found[key], int(np.flatnonzero(found[key].layout.power == turn.power)[0]))
-            for key, turn in zip(keys, turns)
-        ]
 
     def __getstate__(self) -> dict:
         return self.__dict__ | {"_kept": OrderedDict()}

@@ -115,51 +115,67 @@ def _metrics(metrics: pd.DataFrame) -> list[str]:
     return lines
 
 
+def _table(head: str, rows: Mapping) -> list[str]:
+    lines = [f"| {head} |", "|---|---|"]
+    for key, value in rows.items():
+        lines.append(f"| {key} | {f'{value:,}' if isinstance(value, int) else value} |")
+    return lines
+
+
+INTRODUCTION = (
+    "An explicit policy over legal joint orders of no-press Diplomacy, learned by imitation of"
+    " recorded games: input is the position alone (no earlier orders, no messages), output the"
+    " exact probability of every legal joint order in movement, retreat and adjustment phases."
+    " Code: `dipllm_lib/dip/anchor.py`; load it with `anchor.load(path)`.\n"
+)
+PREPROCESSING = (
+    "VIA without a matching convoy is read as a land move, an order that could not succeed as a"
+    " hold, a unit without an order as holding. Left out: games that end in 1901 or 1902, turns"
+    " of a power that ordered nothing, turns with too few removals.\n"
+)
+READING = (
+    "Orders are predicted one after the other, the recorded orders before them given. Top-1:"
+    " share of orders that were the most probable one. Whole power: share of turns with every"
+    " order so. In brackets 95 % bootstrap intervals over whole games. `uniform`: expected"
+    " values of the uniform policy; `hold`: hold, disband, waive; `frequent`: the candidate"
+    " given most often in the training games. SoftDumbBot (temperature {}, uniform {}) is"
+    " measured on {} movement positions, the anchor beside it on the same.\n"
+)
+LIMITS = (
+    "- It sees no history and no messages, and cannot know alliances; players differ, so much"
+    " of the remaining loss is not learnable from a position.",
+    "- A unit that its player forgot counts as a hold, so holds are a little too likely.",
+    "- Late and lopsided positions are rarer in the data than openings; see the rows by year.",
+    "- It imitates; it does not look ahead. Its units sometimes contradict each other.",
+)
+
+
 def text(
     name: str, anchor: NeuralAnchor, metrics: pd.DataFrame, size: int, sha256: str, command: str
 ) -> str:
     """The card; `anchor.card` holds `facts`, `size` and `sha256` are those of the file."""
-    known = anchor.card
-    games, settings = known["games"], known["settings"]
+    known, games = anchor.card, anchor.card["games"]
+    settings = {f"`{key}`": str(value) for key, value in known["settings"].items()}
     lines = [
         f"# {name}\n",
-        "An explicit policy over legal joint orders of no-press Diplomacy, learned by imitation of"
-        " recorded games: input is the position alone (no earlier orders, no messages), output the"
-        " exact probability of every legal joint order in movement, retreat and adjustment phases."
-        " Code: `dipllm_lib/dip/anchor.py`; load it with `anchor.load(path)`.\n",
+        INTRODUCTION,
         f"- File: `{name}.safetensors`, {size:,} bytes, sha256 `{sha256}`; float32,"
         f" {anchor.parameters:,} weights.",
         f"- Source of the games: {known['source']}",
         f"- Split by whole games, seed {known['seed']}:"
         f" {games['train']:,} training, {games['validation']:,} validation, {games['test']:,} test"
         " games. The validation games were watched during the training, the test games were not.",
-        f"- Refit: `{command}`\n",
+        f"- Refit: `{command}`",
+        "- The head of the file keeps these facts and the frequencies of the openings.\n",
         "## Preprocessing\n",
-        "VIA without a matching convoy is read as a land move, an order that could not succeed as a"
-        " hold, a unit without an order as holding. Left out: games that end in 1901 or 1902, turns"
-        " of a power that ordered nothing, turns with too few removals.\n",
-        "| what | number |",
-        "|---|---|",
-        *(f"| {key} | {value:,} |" for key, value in sorted(known["counts"].items())),
+        PREPROCESSING,
+        *_table("what | number", dict(sorted(known["counts"].items()))),
         "\n## Settings\n",
-        "| setting | value |",
-        "|---|---|",
-        *(f"| `{key}` | {value} |" for key, value in settings.items()),
+        *_table("setting | value", settings),
         "\n## Metrics on the test games\n",
-        "Orders are predicted one after the other, the recorded orders before them given. Top-1:"
-        " share of orders that were the most probable one. Whole power: share of turns with every"
-        " order so. In brackets 95 % bootstrap intervals over whole games. `uniform`: expected"
-        " values of the uniform policy; `hold`: hold, disband, waive; `frequent`: the candidate"
-        f" given most often in the training games. SoftDumbBot (temperature {SOFT[0]}, uniform"
-        f" {SOFT[1]}) is measured on {SAMPLE} movement positions, the anchor beside it on the"
-        " same.\n",
+        READING.format(*SOFT, SAMPLE),
         *_metrics(metrics),
         "\n## Limits\n",
-        "- It sees no history and no messages, and cannot know alliances; players differ, so much"
-        " of the remaining loss is not learnable from a position.",
-        "- A unit that its player forgot counts as a hold, so holds are a little too likely.",
-        "- Late and lopsided positions are rarer in the data than openings; see the rows by year.",
-        "- It imitates; it does not look ahead. Its units seldom but sometimes contradict each"
-        " other.",
+        *LIMITS,
     ]
     return "\n".join(lines) + "\n"

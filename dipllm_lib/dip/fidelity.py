@@ -28,6 +28,7 @@ from dipllm_lib.run import stats
 YEARS = (("1901", 1901, 1901), ("1902-1904", 1902, 1904), ("1905-1909", 1905, 1909),
          ("from 1910", 1910, 9999))  # fmt: skip
 KINDS = ("moves", "retreats", "adjustments")
+STANDING = (relations.HOLD, relations.DISBAND, relations.WAIVE)
 COLUMNS = ("game", "year", "kind", "turn", "log_prob", "correct")
 
 
@@ -83,9 +84,6 @@ def of_baseline(name: str, examples: Examples, given: np.ndarray | None = None) 
                 correct[rows[x]] = low + worth[low:high].argmax() == int(batch.label[x])
         log_prob[rows] = -np.log(np.diff(first)) if name == "uniform" else np.nan
     return table.assign(log_prob=log_prob, correct=correct)
-
-
-STANDING = (relations.HOLD, relations.DISBAND, relations.WAIVE)
 
 
 def _cut(turn: Turn, slots: int) -> Turn:
