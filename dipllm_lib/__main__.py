@@ -89,7 +89,8 @@ def _compare(chosen: argparse.Namespace) -> int:
             return _wrong(f"--{flag} must be a whole number from {least} to {most}, got {text!r}")
     from dipllm_lib.dip import differential
 
-    results = differential.run(*numbers)
+    long = numbers[0] >= 10 * POSITIONS and not chosen.json  # progress goes to stdout as well
+    results = differential.run(*numbers, text=DIFF if long else "")
     rows = [json.dumps(row) for row in results] if chosen.json else differential.lines(results)
     print("\n".join(rows), flush=True)
     return int(differential.failed(results))

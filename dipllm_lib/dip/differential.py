@@ -1,8 +1,8 @@
 """The adjudicator held against the package `diplomacy` on fresh random positions.
 
-Four kinds of positions: random play with `uniform` or with `coherent` orders (supports and convoys
-that fit what the others do), `dense` boards with 20 to 49 units anywhere, and `convoys`, boards
-full of fleets and armies on coasts, where paradoxes are common. Compared are units, dislodged
+Five kinds of positions: random play with `uniform` or with `coherent` orders (supports and convoys
+that fit what the others do), `dense` boards with 20 to 49 units anywhere, `convoys`, boards full of
+fleets and armies on coasts, and `paradoxes`, where fleets that convoy are attacked. Compared are units, dislodged
 units, retreat lists, centres and the next phase; `deviations` names the cause of each difference,
 and the second adjudicator (`plain`) must confirm our side of it.
 
@@ -19,7 +19,7 @@ from dipllm_lib.dip import boards, deviations, generate, legalise, plain, replay
 from dipllm_lib.dip.boards import Boards, Orders
 from dipllm_lib.run import parallel, seeding
 
-KINDS = ("uniform", "coherent", "dense", "convoys")
+KINDS = ("uniform", "coherent", "dense", "convoys", "paradoxes")
 REVIEWED = ("B4", "B5", "C1")  # causes whose cases are listed one by one, after a look at each
 CHUNK = 1000
 BATCH = 40
@@ -51,6 +51,8 @@ def _batches(kind: str, n: int, rng: np.random.Generator) -> Iterator[tuple[Boar
         if kind == "dense":
             b = generate.scattered(BATCH, int(rng.integers(20, 50)), powers, rng)
             yield b, generate.coherent(b, rng)
+        elif kind == "paradoxes":
+            yield generate.attacked_convoys(BATCH, powers, rng)
         else:
             b = generate.fleets_and_armies(BATCH, powers, rng)
             yield b, generate.coherent(b, rng, 0.6)
@@ -130,10 +132,9 @@ def _task(task: tuple[str, int, int, int]) -> dict:
     return count(kind, n, seed, number)
 
 
-def run(positions: int, seed: int, workers: int = 1) -> list[dict]:
-    """One dict as of `count` for each kind that got positions."""
+def run(positions: int, seed: int, workers: int = 1, text: str = "") -> list[dict]:
+    """One dict as of `count` for each kind that got positions. text: as in `parallel.map`."""
     tasks = [(*chunk, seed) for chunk in chunks(positions)]
-    text = "rules-diff" if positions >= 10 * CHUNK else ""
     parts = parallel.map(_task, tasks, workers, 1, text)
     return [
         _sum([p for p in parts if p["kind"] == kind])
