@@ -92,6 +92,13 @@ class Orders(NamedTuple):
         return Orders(*(field.copy() for field in self))
 
 
+def room(n: int) -> Boards:
+    """Arrays for n positions with whatever is in memory: to be filled."""
+    fields = np.empty((8, n, atlas.N_PROVINCES), np.int8)
+    contested = np.empty((n, atlas.N_PROVINCES), np.bool_)
+    return Boards(*fields, contested, np.empty(n, np.int16), np.empty(n, np.int8))
+
+
 def empty(n: int) -> Boards:
     """n positions without units or owners, all in SPRING_MOVES of year 0."""
     fields = {}

@@ -180,31 +180,40 @@ def _where() -> np.ndarray:
 WHERE = _where()
 
 
-def _shaped(struct, dtypes, columns: str):
+def _shaped(struct, dtypes, dims):
     """The same NamedTuple in the one layout that compiled code is made for. ValueError if a field
-    has another shape, or values that its type cannot hold.
+    has another shape, or values that its type cannot hold. dims: 2 for a field by province.
     """
-    name, count = type(struct).__name__.lower(), len(np.atleast_1d(struct[-1]))
-    for field, x in zip(struct._fields, struct):
+    last = struct[-1]
+    count = len(last) if isinstance(last, np.ndarray) and last.ndim else 1
+    shapes = (None, (count,), (count, atlas.N_PROVINCES))
+    for x, dtype, dim in zip(struct, dtypes, dims):
+        ready = type(x) is np.ndarray and x.dtype is dtype and x.shape == shapes[dim]
+        if not ready or not x.flags.carray:
+            return _reshaped(struct, dtypes, [shapes[dim] for dim in dims])
+    return struct
+
+
+def _reshaped(struct, dtypes, shapes):
+    """`_shaped` for arrays that need a copy or are refused."""
+    name, fields = type(struct).__name__.lower(), []
+    for field, x, dtype, shape in zip(struct._fields, struct, dtypes, shapes):
         if not isinstance(x, np.ndarray) or x.dtype.kind not in "biu":
             raise ValueError(f"{name}: {field} must be an array of integers")
-    if all(x.flags.carray and x.dtype == t for x, t in zip(struct, dtypes)):
-        ready = struct
-    else:
-        ready = type(struct)(*(np.require(x, t, "CW") for x, t in zip(struct, dtypes)))
-        for field, x, y in zip(struct._fields, struct, ready):
-            if not np.array_equal(x, y):
-                raise ValueError(f"{name}: {field} holds values that are no {y.dtype}")
-    for field, x, dims in zip(struct._fields, ready, columns):
-        if x.shape != ((count, atlas.N_PROVINCES) if dims == "2" else (count,)):
+        if x.shape != shape:
             raise ValueError(
-                f"{name}: {field} has shape {x.shape} for {count} rows of 75 provinces"
+                f"{name}: {field} has shape {x.shape} for {shape[0]} rows of 75 provinces"
             )
-    return ready
+        y = np.require(x, dtype, "CW")
+        if not np.array_equal(x, y):
+            raise ValueError(f"{name}: {field} holds values that are no {dtype}")
+        fields.append(y)
+    return type(struct)(*fields)
 
 
 BOARD_TYPES = tuple(np.dtype(t) for t in [np.int8] * 8 + [np.bool_, np.int16, np.int8])
 ORDER_TYPES = (np.dtype(np.int8),) * 4
+BOARD_DIMS, ORDER_DIMS = (2,) * 9 + (1, 1), (2,) * 4
 
 
 def positions(given: Boards) -> Boards:
@@ -213,7 +222,7 @@ def positions(given: Boards) -> Boards:
     """
     if not isinstance(given, Boards):
         raise ValueError(f"positions must be Boards, not {type(given).__name__}: see states")
-    b = _shaped(given, BOARD_TYPES, "22222222211")
+    b = _shaped(given, BOARD_TYPES, BOARD_DIMS)
     if _some_bad_position(b, WHERE):
         i, p = divmod(_bad_position(b, STANDING), atlas.N_PROVINCES)
         if not 0 <= b.phase[i] <= 5:
@@ -229,7 +238,7 @@ def orders(given: Orders) -> Orders:
     """
     if not isinstance(given, Orders):
         raise ValueError(f"orders must be Orders, not {type(given).__name__}: {REMEDY}")
-    o = _shaped(given, ORDER_TYPES, "2222")
+    o = _shaped(given, ORDER_TYPES, ORDER_DIMS)
     at = _bad_order(o, LIMITS)
     if at >= 0:
         raise ValueError(f"{_entry(o, at)} is on no map: {REMEDY}")

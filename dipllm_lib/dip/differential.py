@@ -2,9 +2,9 @@
 
 Five kinds of positions: random play with `uniform` or with `coherent` orders (supports and convoys
 that fit what the others do), `dense` boards with 20 to 49 units anywhere, `convoys`, boards full of
-fleets and armies on coasts, and `paradoxes`, where fleets that convoy are attacked. Compared are units, dislodged
-units, retreat lists, centres and the next phase; `deviations` names the cause of each difference,
-and the second adjudicator (`plain`) must confirm our side of it.
+fleets and armies on coasts, and `paradoxes`, where fleets that convoy are attacked. Compared are
+units, dislodged units, retreat lists, centres and the next phase; `deviations` names the cause of
+each difference, and the second adjudicator (`plain`) must confirm our side of it.
 
 A run is cut into chunks of at most CHUNK positions with a generator each, so its result does not
 depend on the number of workers.

@@ -235,6 +235,10 @@ def _read(b: Boards, power: int, text: str, where: str, seen: dict[int, str], st
         raise ValueError(f"{where}: a second order for {atlas.CODES[p]}, after {seen[p]!r}")
     if entry is None or not notation.is_build(order):
         _check_owner(b, unit, place, power, where)
+    elif not atlas.HOME[p] == b.owner[0, p] == power:
+        if strict:
+            raise ValueError(f"{where}: no home centre that {atlas.POWERS[power]} owns")
+        return None
     seen[p] = text
     return entry
 

@@ -63,7 +63,8 @@ class Choices:
 
 
 PACKAGE = Choices()
-KIND_OF_PHASE = np.array([0, 1, 0, 1, 2], np.int8)  # moves, retreats, adjustments
+MOVE_KIND, RETREAT_KIND, ADJUST_KIND, OVER_KIND = range(4)
+KIND_OF_PHASE = np.array([0, 1, 0, 1, 2, 3], np.int8)
 DATC3 = Choices(via_without_chain="fail", disrupted_fallback="fail", civil_disorder="owned")
 
 
@@ -98,26 +99,24 @@ def resolve(
     bounds.phases(positions, orders, board_of)
     if not isinstance(choices, Choices):
         raise ValueError(f"choices must be rules.Choices, not {choices!r}")
-    phase = positions.phase[board_of]
-    if (phase == boards.OVER).any():
-        row = int(np.argmax(phase == boards.OVER))
+    kinds = KIND_OF_PHASE[positions.phase[board_of]]
+    present = sorted(set(kinds.tolist()))
+    if OVER_KIND in present:
+        row = int(np.argmax(kinds == OVER_KIND))
         raise ValueError(f"row {row}: the game is over, nothing is left to resolve")
-    made, out = (
-        decisions.blank(count),
-        Boards(*(np.empty((count, *x.shape[1:]), x.dtype) for x in positions)),
-    )
+    made, out = decisions.blank(count), boards.room(count)
     scratch = np.empty((2, atlas.N_PROVINCES), np.int64)
     given = (atlas.TABLES, positions, orders, board_of)
-    kind = KIND_OF_PHASE[phase]
-    if (kind == 0).any():
-        rows = np.flatnonzero(kind == 0).astype(np.int32)
-        movement.decide(*given, rows, choices.flags(), decisions.workspace(), made)
-        phases.after_moves(*given, rows, made, out, scratch)
-    if (kind == 1).any():
-        rows = np.flatnonzero(kind == 1).astype(np.int32)
-        phases.after_retreats(*given, rows, made, out, scratch)
-    if (kind == 2).any():
-        rows = np.flatnonzero(kind == 2).astype(np.int32)
-        rule = OPTIONS["civil_disorder"].index(choices.civil_disorder)
-        phases.after_adjustments(*given, rows, rule, out, scratch)
+    for kind in present:
+        alone = len(present) == 1
+        rows = np.arange(count) if alone else np.flatnonzero(kinds == kind)
+        rows = rows.astype(np.int32)
+        if kind == MOVE_KIND:
+            movement.decide(*given, rows, choices.flags(), decisions.workspace(), made)
+            phases.after_moves(*given, rows, made, out, scratch)
+        elif kind == RETREAT_KIND:
+            phases.after_retreats(*given, rows, made, out, scratch)
+        else:
+            rule = OPTIONS["civil_disorder"].index(choices.civil_disorder)
+            phases.after_adjustments(*given, rows, rule, out, scratch)
     return out, made

@@ -91,7 +91,7 @@ GONE = states.from_state({
         (TWO_BUILDS, {"FRANCE": ["A PAR B", "A MAR B", "WAIVE"]}, "one more build or removal"),
         (TWO_BUILDS, {"FRANCE": ["A PAR B", "F PAR B"]}, "impossible order 'F PAR B'"),
         (TWO_BUILDS, {"FRANCE": ["A MAR B", "F MAR B"]}, "a second order for MAR"),
-        (TWO_BUILDS, {"FRANCE": ["A MUN B"]}, "W1905A: illegal order 'A MUN B'"),
+        (TWO_BUILDS, {"FRANCE": ["A MUN B"]}, "'A MUN B': no home centre that FRANCE owns"),
         (TWO_BUILDS, {"FRANCE": ["A GAS D"]}, "W1905A: .*GAS"),
         (ONE_REMOVAL, {"FRANCE": ["A GAS D", "A BUR D"]}, "'A BUR D': one more build or removal"),
         (ONE_REMOVAL, {"FRANCE": ["WAIVE"]}, "'WAIVE': one more build or removal than are due"),

@@ -14,6 +14,7 @@ from dipllm_lib.dip import (
     atlas,
     boards,
     cases,
+    differential,
     generate,
     legal,
     legalise,
@@ -171,21 +172,13 @@ def write(given: boards.Orders, i: int, ids: np.ndarray, rng) -> list[int] | Non
 def batches(kind: str, rng: np.random.Generator):
     """Endless batches of (positions, orders) of movement phases."""
     while True:
-        if kind in ("uniform", "coherent"):
-            for b, given in generate.played(400, rng, getattr(generate, kind)):
-                rows = np.flatnonzero(np.isin(b.phase, boards.MOVES))
-                yield b.take(rows), given.take(rows)
-            continue
-        powers = int(rng.integers(2, 8))
-        if kind == "dense":
-            b = generate.scattered(BATCH, int(rng.integers(20, 50)), powers, rng)
-            yield b, generate.coherent(b, rng)
-        elif kind == "convoys":
-            b = generate.fleets_and_armies(BATCH, powers, rng)
-            yield b, generate.coherent(b, rng, 0.6)
-        else:
+        if kind == "crowded":
             b = crowded(rng)
             yield b, paradoxes(b, rng)
+            continue
+        for b, given in differential.pairs(kind, 400, rng):
+            rows = np.flatnonzero(np.isin(b.phase, boards.MOVES))
+            yield b.take(rows), given.take(rows)
 
 
 def differing(kind: str, wanted: int, seed: int) -> tuple[Counter, list[str]]:
@@ -205,12 +198,12 @@ def differing(kind: str, wanted: int, seed: int) -> tuple[Counter, list[str]]:
             return count, odd
 
 
-@pytest.mark.parametrize("kind", ["uniform", "coherent", "dense", "convoys", "paradoxes"])
+@pytest.mark.parametrize("kind", [*differential.KINDS, "crowded"])
 def test_both_adjudicators_agree_on_generated_positions(kind):
-    count, odd = differing(kind, POSITIONS // 5, POSITIONS)
+    count, odd = differing(kind, POSITIONS // 6, POSITIONS)
     print(kind, dict(count))
     assert odd == []
-    assert kind != "paradoxes" or (count["paradoxes"] >= 5 and count["cycles"] >= 5)
+    assert kind != "crowded" or (count["paradoxes"] >= 5 and count["cycles"] >= 5)
 
 
 class Undecided(recursion.Adjudicator):
@@ -245,7 +238,7 @@ def test_a_backup_rule_is_used_only_where_the_rules_leave_no_or_two_answers():
     """A false paradox, such as B4 is for the package, would have exactly one consistent answer. A
     convoy that may fall back on the land route is left out: there the rule is a choice (6.G.11).
     """
-    count, stream = Counter(), batches("paradoxes", seeding.child(3, "answers"))
+    count, stream = Counter(), batches("crowded", seeding.child(3, "answers"))
     for b, given in itertools.islice(stream, 25):
         _, made = rules.resolve(b, given, choices=rules.DATC3)
         for i in np.flatnonzero(made.counts[:, :2].any(axis=1)):
