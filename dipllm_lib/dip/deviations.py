@@ -1,7 +1,8 @@
 """Known deviations of the package `diplomacy` from the rules, each recognised by its structure.
 
     B1  with the word VIA, support by the occupant's own power counts towards its dislodgement
-    B2  own-power support counts when it asks whether a convoying fleet is disrupted
+    B2  own-power support counts when it asks whether a convoying fleet is disrupted; an army that
+        could also walk then does, so that only a list of retreats differs
     B3  after a dislodgement by convoy the list of retreats holds closed provinces
     B4  a false paradox: a support for the convoying fleet, given from the convoy's destination,
         is already cut
@@ -9,9 +10,9 @@
         must bounce
     C1  inside a paradox, a convoy whose intent is only shown by the fleet still goes by land
 
-A difference that none of them explains is an error, never skipped. B1 is accepted only if the
-second adjudicator (module `plain`), with that fault switched on, gives the package's units; B4, B5
-and C1 only if without faults it gives our position.
+A difference that none of them explains is an error, never skipped. No cause counts unless the
+second adjudicator (module `plain`) gives our position, so a fault of ours never passes for one of
+the package's; and B1 only if `plain` with that fault switched on gives the package's units.
 """
 
 import hashlib
@@ -61,15 +62,13 @@ def explain(case: Case) -> str:
     ours = states.to_state(case.after)
     if standing(ours) != standing(case.theirs):
         tests = (("B1", _b1), ("B2", _b2), ("B5", _b5), ("B4", _b4), ("C1", _c1))
-        moves = case.before.phase[0] in boards.MOVES
-        return next((name for name, test in tests if moves and test(case)), "?")
-    if retreat_lists(ours) != retreat_lists(case.theirs):
-        return "B3" if _b3(case, ours) else "?"
-    counts = [
-        {name: sorted(codes) for name, codes in state["centers"].items()}
-        for state in (ours, case.theirs)
-    ]
-    return "" if counts[0] == counts[1] and _same_phase(case, ours) else "?"
+    elif retreat_lists(ours) != retreat_lists(case.theirs):
+        tests = (("B3", _b3), ("B2", _b2_lists))
+    else:
+        return "" if _same_centres(case, ours) and _same_phase(case, ours) else "?"
+    if case.before.phase[0] not in boards.MOVES or not _confirmed(case):
+        return "?"
+    return next((name for name, test in tests if test(case)), "?")
 
 
 def fingerprint(case: Case) -> str:
@@ -77,6 +76,14 @@ def fingerprint(case: Case) -> str:
     content = [states.to_state(case.before), legalise.order_texts(case.before, case.orders)[0]]
     text = json.dumps(content, sort_keys=True)
     return hashlib.sha256(text.encode("utf-8")).hexdigest()[:12]
+
+
+def _same_centres(case: Case, ours: dict) -> bool:
+    here, there = (
+        {name: sorted(codes) for name, codes in state["centers"].items()}
+        for state in (ours, case.theirs)
+    )
+    return here == there
 
 
 def _same_phase(case: Case, ours: dict) -> bool:
@@ -126,27 +133,56 @@ def _b1(case: Case) -> bool:
 
 
 def _confirmed(case: Case) -> bool:
-    """Whether the second adjudicator gives our result."""
-    return plain.resolve(case.before, case.orders).same(case.after)
+    """Whether the second adjudicator gives our position, by what a saved game keeps of it."""
+    again, ours = (
+        states.to_state(b) for b in (plain.resolve(case.before, case.orders), case.after)
+    )
+    if case.after.phase[0] == boards.OVER:  # ended by a rule of the game, without its retreats
+        return standing(again) == standing(ours) and again["centers"] == ours["centers"]
+    return all(again[key] == ours[key] for key in ("units", "retreats", "centers"))
+
+
+def _disrupted(case: Case) -> list[int]:
+    """Provinces of the fleets that the package calls disrupted but did not dislodge, although an
+    attack on them has support of their own power.
+    """
+    found = []
+    for unit, words in case.words.items():
+        if "disrupted" in words and "dislodged" not in words and unit.startswith("F"):
+            p = int(atlas.PROV_OF[atlas.location(unit[2:])])
+            own = case.before.power[0, p]
+            if any(d == p and _backed_by(case, m, own) for m, d in _movers(case)):
+                found.append(p)
+    return found
 
 
 def _b2(case: Case) -> bool:
-    """The package calls a fleet disrupted that it did not dislodge, and an attack on it has support
-    of its own power.
+    """The package lets a fleet be disrupted that stays."""
+    return bool(_disrupted(case))
+
+
+def _b2_lists(case: Case) -> bool:
+    """Only lists of units differ that were dislodged by an army of a convoy that the package calls
+    disrupted; there the army came by land, so the place that it left is missing.
     """
-    for unit, words in case.words.items():
-        if "disrupted" in words and "dislodged" not in words and unit.startswith("F"):
-            p = atlas.location(unit[2:])
-            if any(
-                d == p and _backed_by(case, m, case.before.power[0, p]) for m, d in _movers(case)
-            ):
-                return True
-    return False
+    here, there = retreat_lists(states.to_state(case.after)), retreat_lists(case.theirs)
+    entered = {d: p for p, d in _movers(case) if case.made.moved[0, p] == YES}
+    carried = {int(case.orders.a[0, fleet]) for fleet in _disrupted(case)}
+    for unit in sorted(set(here) | set(there)):
+        if here.get(unit) == there.get(unit):
+            continue
+        attacker = entered.get(int(atlas.PROV_OF[atlas.location(unit[2:])]))
+        if attacker not in carried or case.made.route[0, attacker] != BY_CONVOY:
+            return False
+        missing = set(here.get(unit, [])) - set(there.get(unit, []))
+        if {place[:3] for place in missing} != {atlas.CODES[attacker]}:
+            return False
+    return True
 
 
-def _b3(case: Case, ours: dict) -> bool:
+def _b3(case: Case) -> bool:
     """Only lists of units dislodged by convoy differ, and the package's contain ours."""
-    here, there = retreat_lists(ours), retreat_lists(case.theirs)
+    here, there = retreat_lists(states.to_state(case.after)), retreat_lists(case.theirs)
     if set(here) - set(there):
         return False
     entered = {d: p for p, d in _movers(case) if case.made.moved[0, p] == YES}
@@ -169,7 +205,7 @@ def _b4(case: Case) -> bool:
         if any(
             s == case.orders.b[0, fleet] and case.made.support_ok[0, s] == NO for s in supporters
         ):
-            return _confirmed(case)
+            return True
     return False
 
 
@@ -181,7 +217,7 @@ def _b5(case: Case) -> bool:
             unit = f"{atlas.UNIT_LETTERS[case.before.unit[0, p]]} {atlas.CODES[d]}"
             arrived = any(u[:5] == unit for u in standing(case.theirs)[atlas.POWERS[power[p]]])
             if arrived:
-                return _confirmed(case)
+                return True
     return False
 
 
@@ -197,5 +233,5 @@ def _c1(case: Case) -> bool:
             continue
         fleets = (b.power[0] == b.power[0, p]) & (orders.kind[0] == boards.CONVOY)
         if (fleets & (orders.a[0] == p) & (orders.b[0] == d)).any():
-            return _confirmed(case)
+            return True
     return False

@@ -4,7 +4,7 @@ Five kinds of positions: random play with `uniform` or with `coherent` orders (s
 that fit what the others do), `dense` boards with 20 to 49 units anywhere, `convoys`, boards full of
 fleets and armies on coasts, and `paradoxes`, where fleets that convoy are attacked. Compared are
 units, dislodged units, retreat lists, centres and the next phase; `deviations` names the cause of
-each difference, and the second adjudicator (`plain`) must confirm our side of it.
+each difference.
 
 A run is cut into chunks of at most CHUNK positions with a generator each, so its result does not
 depend on the number of workers.
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dipllm_lib.dip import boards, deviations, generate, legalise, plain, replay, rules, states
+from dipllm_lib.dip import boards, deviations, generate, legalise, replay, rules, states
 from dipllm_lib.dip.boards import Boards, Orders
 from dipllm_lib.run import parallel, seeding
 
@@ -75,23 +75,13 @@ def count(kind: str, n: int, seed: int, chunk: int = 0) -> dict:
         result["anomalies"] += int(made.counts[:, 2].sum())
         for i in range(positions.n):
             case = _case(official, positions, orders, made, after, i)
-            cause = cause_of(case)
+            cause = deviations.explain(case)
             causes[cause] += 1
             if cause in REVIEWED:
                 result["fingerprints"][cause].append(deviations.fingerprint(case))
             elif cause == "?":
                 result["unexplained"].append(report(case))
     return result | {"causes": dict(causes)}
-
-
-def cause_of(case: deviations.Case) -> str:
-    """As `deviations.explain`, but a named cause counts only if the second adjudicator confirms our
-    position: a fault of ours must never pass for one of the package's.
-    """
-    cause = deviations.explain(case)
-    if cause in ("", "?") or plain.resolve(case.before, case.orders).same(case.after):
-        return cause
-    return "?"
 
 
 def _case(official, positions, orders, made, after, i: int) -> deviations.Case:
