@@ -58,6 +58,11 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
+def _note(text: str) -> None:
+    """What a measurement was made on, beside its rows."""
+    print(f"# {text}", file=sys.stderr, flush=True)
+
+
 def _bench(chosen: argparse.Namespace) -> int:
     """Print name, ours, peer, unit and ratio of each measurement, or run the comparison DIFF."""
     if DIFF in chosen.name:
@@ -65,13 +70,14 @@ def _bench(chosen: argparse.Namespace) -> int:
     given = [f"--{flag}" for flag in FLAGS_OF_DIFF if getattr(chosen, flag) is not None]
     if given:
         return _wrong(f"{given[0]} belongs to {DIFF}: write bench {DIFF} {given[0]} ...")
-    from dipllm_lib.bench import BENCHES
+    from dipllm_lib.bench import BENCHES, machine
 
     unknown = sorted(set(chosen.name) - set(BENCHES))
     if unknown:
         return _wrong(f"no bench {', '.join(unknown)}: there are {', '.join(BENCHES)}")
+    _note(machine())
     for name in chosen.name or BENCHES:
-        for row in BENCHES[name](chosen.quick):
+        for row in BENCHES[name](chosen.quick, _note):
             line = "{name:<40} {ours:>12.4g} {peer:>12.4g} {unit:<16} {ratio:>8.3g}"
             print(json.dumps(row) if chosen.json else line.format(**row), flush=True)
     return 0

@@ -3,7 +3,7 @@
 Each bench is a function quick -> rows {name, ours, peer, unit, ratio}; ratio > 1 means that ours is
 faster. Times are CPU times of one core, the best of several passes, so that a busy machine does not
 decide; compiling happens before the first pass. What the rows were measured on (versions, machine,
-units per board) goes to stderr, a line each beginning with #.
+units per board) is told line by line to `note`; the command prints it on stderr behind a #.
 
 `rules`: 600 movement phases each of random play with uniform and with coherent orders. Ours judges
 them in batches of 4,096 rows, applies them and finds the retreats; the package `diplomacy` judges
@@ -11,12 +11,12 @@ the same phases: `process()` alone, and in the rows `set up too` with `set_state
 The rows `one a call` are single calls from Python against the latter. Legal orders: of all units of
 these positions. Whole random games: arrays only (`rollouts`) against uniformly random orders on the
 package. `games`: the same with our recorded games (`game.play`: policies, texts, results).
+`search`: one equilibrium search, candidates and values included.
 """
 
 import functools
 import importlib.metadata
 import platform
-import sys
 import time
 from collections.abc import Callable
 
@@ -33,9 +33,10 @@ from dipllm_lib.dip import (
     replay,
     rollouts,
     rules,
+    search_cost,
     states,
 )
-from dipllm_lib.run import seeding
+from dipllm_lib.run import profiles, seeding
 
 SEED = 0
 BATCH = 4096
@@ -57,15 +58,16 @@ def row(name: str, ours: float, peer: float, unit: str) -> dict:
     return {"name": name, "ours": ours, "peer": peer, "unit": unit, "ratio": ours / peer}
 
 
-def _note(text: str) -> None:
-    print(f"# {text}", file=sys.stderr, flush=True)
+def silent(text: str) -> None:
+    """A `note` for callers who want the rows only."""
 
 
-def _note_machine() -> None:
+def machine() -> str:
+    """One line: machine and versions."""
     packages = ("numpy", "numba", "diplomacy")
     versions = [f"{name} {importlib.metadata.version(name)}" for name in packages]
-    machine = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
-    _note(f"one core of {machine}, {', '.join(versions)}")
+    system = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
+    return f"one core of {system}, {', '.join(versions)}"
 
 
 def movement_phases(n: int, orders: Callable) -> tuple[boards.Boards, boards.Orders]:
@@ -78,18 +80,17 @@ def movement_phases(n: int, orders: Callable) -> tuple[boards.Boards, boards.Ord
     return positions.take(keep), given.take(keep)
 
 
-def bench_rules(quick: bool) -> list[dict]:
+def bench_rules(quick: bool, note: Callable[[str], None] = silent) -> list[dict]:
     """Movement phases, legal orders and whole random games, each beside the package."""
-    _note_machine()
     n, passes, rows = (100, 2, []) if quick else (600, 5, [])
     for orders in (generate.uniform, generate.coherent):
         positions, given = movement_phases(n, orders)
         name = f"movement, {orders.__name__} orders"
         units = (positions.unit > 0).sum() / n
-        _note(f"{name}: {n} phases, {units:.1f} units a board, batches of {BATCH}")
+        note(f"{name}: {n} phases, {units:.1f} units a board, batches of {BATCH}")
         rows += _movement(name, positions, given, passes)
         rows.append(_legal(orders.__name__, positions, passes))
-    return rows + [_random_games(quick)]
+    return rows + [_random_games(quick, note)]
 
 
 def _movement(name: str, positions: boards.Boards, given: boards.Orders, passes: int) -> list[dict]:
@@ -149,7 +150,7 @@ def _legal(name: str, positions: boards.Boards, passes: int) -> dict:
     return row(f"legal orders, {name} play", ours, positions.n / best, "positions/s")
 
 
-def _random_games(quick: bool) -> dict:
+def _random_games(quick: bool, note: Callable[[str], None]) -> dict:
     """Whole games from Spring 1901, arrays only."""
     count, last_year, passes = (64, 1904, 2) if quick else (512, 1908, 5)
     numbers, end = np.arange(count), game.EndRules(last_year)
@@ -157,13 +158,13 @@ def _random_games(quick: bool) -> dict:
     phases = int(play().phases.sum())
     ours = phases / seconds(play, passes)
     units = boards.units(play().boards).sum() / count
-    _note(f"whole random games to {last_year}: {count} ours, {units:.1f} units at the end")
+    note(f"whole random games to {last_year}: {count} ours, {units:.1f} units at the end")
     return row(
         "whole random games", ours, _package_games(2 if quick else 12, last_year), "phases/s"
     )
 
 
-def bench_games(quick: bool) -> list[dict]:
+def bench_games(quick: bool, note: Callable[[str], None] = silent) -> list[dict]:
     """Whole games of random legal orders with texts and results, against play on the package."""
     count, last_year = (4, 1903) if quick else (32, 1908)
     end, player = game.EndRules(last_year), policies.RandomLegal()
@@ -201,4 +202,22 @@ def _package_game(number: int, last_year: int) -> int:
     return phases
 
 
-BENCHES = {"rules": bench_rules, "games": bench_games}
+def bench_search(quick: bool, note: Callable[[str], None] = silent) -> list[dict]:
+    """One full search of all seven powers, values included, against `process()` of the package for
+    the phases that it resolved (`search_cost`); with the settings of `paper` (Table 3) and `cpu`.
+    """
+    rows = []
+    for name in ("cpu",) if quick else ("paper", "cpu"):
+        settings = profiles.load(name, SEED).dip
+        found = search_cost.cost(settings, seed=SEED, passes=1 if quick else 3)
+        note(
+            f"search as in {name}: {found['candidates']:.0f} candidates, {found['iterations']:.0f} "
+            f"iterations, {found['resolved']:.0f} phases in {found['seconds']:.3f} s, on the "
+            f"package {found['package_seconds']:.1f} s"
+        )
+        ours = found["resolved"] / found["seconds"]
+        rows.append(row(f"search as in {name}", ours, 1 / found["package_phase"], "phases/s"))
+    return rows
+
+
+BENCHES = {"rules": bench_rules, "games": bench_games, "search": bench_search}

@@ -52,3 +52,11 @@ def test_the_engine_is_two_orders_of_magnitude_faster(capsys):
     lines = notes.splitlines()
     assert len(lines) == 4 and all(line.startswith("# ") for line in lines)
     assert "diplomacy 1.1.2" in lines[0] and "units a board" in lines[1]
+
+
+@pytest.mark.slow
+def test_a_search_costs_a_sixtieth_of_its_phases_on_the_package(capsys):
+    found, notes = rows(capsys, "search", "--quick")
+    assert [row["name"] for row in found] == ["search as in cpu"]
+    assert found[0]["ratio"] > 60
+    assert "112 candidates, 96 iterations" in notes

@@ -88,14 +88,17 @@ def test_interrupt_before_the_first_notebook(monkeypatch, capsys):
 def test_bench(monkeypatch, capsys):
     module = types.ModuleType("dipllm_lib.bench")
     row = {"name": "rules", "ours": 1.5, "peer": 3.0, "unit": "ms", "ratio": 2.0}
-    module.BENCHES = {"rules": lambda quick: [row | {"ours": 1.0 if quick else 1.5}]}
+    module.machine = lambda: "one core"
+    module.BENCHES = {"rules": lambda quick, note: [row | {"ours": 1.0 if quick else 1.5}]}
     monkeypatch.setitem(sys.modules, "dipllm_lib.bench", module)
     assert cli.main(["bench", "rules", "--json"]) == 0
     assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == [row]
     assert cli.main(["bench", "--quick", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["ours"] == 1.0
     assert cli.main(["bench"]) == 0
-    assert capsys.readouterr().out.split() == ["rules", "1.5", "3", "ms", "2"]
+    shown = capsys.readouterr()
+    assert shown.out.split() == ["rules", "1.5", "3", "ms", "2"]
+    assert shown.err == "# one core\n"
     assert cli.main(["bench", "rulez"]) == 2
     assert capsys.readouterr().err == "no bench rulez: there are rules\n"
 
