@@ -99,7 +99,7 @@ def phase(name: str, **given) -> dict:
 def test_what_is_left_out_is_counted():
     short = {"id": "short", "phases": [phase("S1901M"), phase("F1902M", FRANCE=["A PAR H"])]}
     texts = ["A PAR - BUR", "A MAR - PIC", "A MUN S A PAR - BUR", "F BRE - WAR"]
-    builds = phase("W1903A", FRANCE=["A PAR B"], GERMANY=["A MUN D"])
+    builds = phase("W1903A", FRANCE=["A MAR B", "F MAR B"], GERMANY=["A MUN D"])
     builds["units"] = {
         "FRANCE": ["F BRE"],
         "GERMANY": ["F KIE", "A BER", "A MUN", "A RUH", "A BOH"],
@@ -111,7 +111,7 @@ def test_what_is_left_out_is_counted():
     assert texts_of == {
         # canonical order: armies before fleets, then by name; MAR - PIC cannot succeed
         ("whole", "F1903M", FRANCE): ["A MAR H", "A PAR - BUR", "F BRE H"],
-        ("whole", "W1903A", FRANCE): ["A PAR B", "WAIVE"],
+        ("whole", "W1903A", FRANCE): ["A MAR B", "WAIVE"],
     }
     assert count == {
         "games": 2, "games that end too early": 1, "orders that could not succeed": 1,
@@ -126,6 +126,18 @@ def test_via_without_a_convoy_is_a_land_move():
     first = phase("F1903M", FRANCE=["A PAR - PIC VIA"], GERMANY=["A MUN - BUR"])
     found, _ = human.examples([{"id": "v", "phases": [first, phase("W1903A")]}])
     assert orders.to_text(listed(found)["v", "F1903M", FRANCE][1]) == "A PAR - PIC"
+
+
+def test_via_stays_where_the_form_states_the_retreats():
+    """A NWY - SWE VIA is legal beside F SKA; only the reduced form of other engines drops it."""
+    units = {"FRANCE": ["A NWY", "F SKA"]}
+    state = {"name": "F1903M", "units": units, "centers": {"FRANCE": ["NWY"]}, "retreats": {}}
+    whole = {"name": "F1903M", "state": state, "orders": {"FRANCE": ["A NWY - SWE VIA"]}}
+    short = {"units": units, "centers": {"FRANCE": ["NWY"]}, **whole}
+    del short["state"]
+    for phase_, text in ((whole, "A NWY - SWE VIA"), (short, "A NWY - SWE")):
+        found, _ = human.examples([{"id": "v", "phases": [phase_]}])
+        assert orders.to_text(found.orders[0]) == text
 
 
 def test_parts(games):
