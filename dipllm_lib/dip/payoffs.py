@@ -15,6 +15,7 @@ import numpy as np
 from dipllm_lib.dip import atlas, orders, rules
 from dipllm_lib.dip.boards import Boards, Orders
 from dipllm_lib.dip.orders import Joint, Turn
+from dipllm_lib.run import seeding
 
 ValueFunction = Callable[[Boards], np.ndarray]
 
@@ -31,7 +32,7 @@ class Lookahead(NamedTuple):
         """(N, 7) values; `names` seed the rollout of each row and are read with phases > 0 only."""
         if self.phases == 0:
             return self.value_fn(after)
-        rngs = [np.random.default_rng(name) for name in names]
+        rngs = [seeding.child(seed, "rollout", key) for seed, key in names]
         for _ in range(self.phases):
             after = self._one_phase(after, rngs)
         return self.value_fn(after)

@@ -40,7 +40,9 @@ __all__ = [
 ]  # fmt: skip
 
 
-def players(position: Boards, log_taus: Sequence[np.ndarray], settings: SearchSettings):
+def players(
+    position: Boards, log_taus: Sequence[np.ndarray], settings: SearchSettings
+) -> Types | Matchers:
     """The learning players of a position, by the settings: `Types` or `Matchers`."""
     if settings.learner == "regret_matching":
         return Matchers(log_taus, linear=settings.weighting == "linear")

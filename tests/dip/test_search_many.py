@@ -9,7 +9,7 @@ from dipllm_lib.dip import boards, game, orders, payoffs, policies, search, valu
 from dipllm_lib.dip.rowwise import RowwiseValue
 from dipllm_lib.dip.search_cost import untrained
 from dipllm_lib.dip.teacher import Teacher
-from dipllm_lib.run import profiles
+from dipllm_lib.run import profiles, seeding
 
 ANCHOR = policies.SoftDumbBot(0.07, 0.02)
 SETTINGS = search.SearchSettings.of(profiles.load("smoke", 0).dip)
@@ -112,7 +112,7 @@ def test_a_rollout_values_the_position_some_phases_later(positions):
     found = payoffs.Lookahead(value.heuristic, 1, ANCHOR).values(two, names)
     for row, name in zip(found, names, strict=True):
         turns = orders.turns(position, 0)
-        generator = np.random.default_rng(name)
+        generator = seeding.child(name[0], "rollout", name[1])
         joints = [ANCHOR.act([turn], [generator])[0] for turn in turns]
         given = orders.expand(position, [{t.power: j for t, j in zip(turns, joints)}])
         after, _ = payoffs.rules.resolve(position, given)
