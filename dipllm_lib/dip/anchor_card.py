@@ -150,9 +150,7 @@ LIMITS = (
 )
 
 
-def text(
-    name: str, anchor: NeuralAnchor, metrics: pd.DataFrame, size: int, sha256: str, command: str
-) -> str:
+def text(name: str, anchor: NeuralAnchor, metrics: pd.DataFrame, size: int, sha256: str) -> str:
     """The card; `anchor.card` holds `facts`, `size` and `sha256` are those of the file."""
     known, games = anchor.card, anchor.card["games"]
     settings = {f"`{key}`": str(value) for key, value in known["settings"].items()}
@@ -165,7 +163,7 @@ def text(
         f"- Split by whole games, seed {known['seed']}:"
         f" {games['train']:,} training, {games['validation']:,} validation, {games['test']:,} test"
         " games. The validation games were watched during the training, the test games were not.",
-        f"- Refit: `{command}`",
+        f"- Refit, in one thread: {', then '.join(f'`{line}`' for line in known['commands'])}",
         "- The head of the file keeps these facts and the frequencies of the openings.\n",
         "## Preprocessing\n",
         PREPROCESSING,

@@ -10,7 +10,10 @@ for bit (in one thread on one machine). An epoch is all movement positions and a
 Refit the `human` anchor from a folder of saved games (see `human` for their forms):
 
     python -m dipllm_lib.dip.imitate --games FOLDER --out FILE
-        [--epochs N] [--seed S] [--resume FOLDER]
+        [--epochs N] [--lr RATE] [--seed S] [--start FILE] [--resume FOLDER]
+
+--start goes on from the weights of an earlier fit with a new schedule; the seed must be the same,
+so that its test games stay unseen.
 """
 
 import argparse
@@ -27,7 +30,7 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save
 
-from dipllm_lib.dip import anchor_card, anchor_net, boards, human
+from dipllm_lib.dip import anchor, anchor_card, anchor_net, boards, human
 from dipllm_lib.dip.anchor import NeuralAnchor
 from dipllm_lib.dip.human import Examples
 from dipllm_lib.run import files, seeding
@@ -86,9 +89,14 @@ def scores(net: anchor_net.Net, batch: anchor_net.Batch, dtype: str):
 class Trainer:
     """One training: its net, its optimiser, the steps it has done, its history."""
 
-    def __init__(self, examples: Examples, settings, seed: int):
-        self.examples, self.settings, self.seed = examples, settings, seed
+    def __init__(
+        self, examples: Examples, settings, seed: int, start: NeuralAnchor | None = None
+    ):  # start: weights to begin with, else random ones
+        self.examples, self.settings, self.seed, self.start = examples, settings, seed, start
         self.net = anchor_net.Net(settings, seed)
+        if start is not None:
+            arrays = {name: torch.from_numpy(array) for name, array in start.weights.items()}
+            self.net.load_state_dict(arrays)
         self.weights = dict(self.net.named_parameters())
         decay = settings.anchor_decay
         groups = [
@@ -128,12 +136,13 @@ class Trainer:
         return -log_prob.mean().item(), correct.float().mean().item()
 
     def key(self) -> str:
-        """What a checkpoint must agree on: settings, seed, data. 16 hex digits."""
+        """What a checkpoint must agree on: settings, seed, data, start. 16 hex digits."""
         names = sorted(Fit.__dataclass_fields__)
         values = [[name, getattr(self.settings, name)] for name in names]
         digest = hashlib.sha256(json.dumps([values, self.seed]).encode("utf-8"))
         digest.update(self.examples.orders.tobytes())
         digest.update(self.examples.boards.unit.tobytes())
+        digest.update(self.start.to_bytes() if self.start is not None else b"")
         return digest.hexdigest()[:16]
 
     def save(self, path: Path) -> None:
@@ -184,14 +193,16 @@ def fit(
     checkpoint: Path | None = None,
     every: int = 200,
     say: Callable[[str], None] = lambda line: None,
+    start: NeuralAnchor | None = None,
 ) -> tuple[NeuralAnchor, pd.DataFrame]:
     """Train a net on `examples`; returns it for numpy, and the history.
 
     settings: has the fields of `Fit`. valid: examples whose movement phases are measured every
     `every` steps and at the end. checkpoint: file to resume from and to keep every `every` steps;
-    one of another training is started over. The same input gives the same weights in one thread.
+    one of another training is started over. start: an anchor to go on from, of the same size.
+    The same input gives the same weights in one thread.
     """
-    trainer = Trainer(examples, settings, seed)
+    trainer = Trainer(examples, settings, seed, start)
     if checkpoint is not None and trainer.resume(checkpoint):
         say(f"resumed after step {trainer.done}")
     sums: list[tuple[float, float]] = []
@@ -214,11 +225,17 @@ def parts_of(examples: Examples, seed: int) -> list[Examples]:
     return [human.part(examples, games) for games in human.split(len(examples.names), seed)]
 
 
-def refit(games: Path, out: Path, settings, seed: int, work: Path | None, source: str) -> None:
+def refit(
+    games: Path, out: Path, settings, seed: int, work: Path | None, source: str, start: Path | None
+) -> None:
     """Fit an anchor to the games below `games`; writes `out` and its card beside it (.md).
 
     work: folder that keeps the compiled games and checkpoints, so that the fit can be resumed.
+    start: file of an anchor of the same seed to go on from. ValueError for one of another seed.
     """
+    before = None if start is None else anchor.load(start)
+    if before is not None and before.card.get("seed") != seed:
+        raise ValueError(f"--start {start.name}: fitted with another seed than {seed}")
     if work is None:
         examples, counts = human.examples(human.read(games))
     else:
@@ -227,27 +244,32 @@ def refit(games: Path, out: Path, settings, seed: int, work: Path | None, source
     rows = seeding.child(seed, "dip", "anchor", "valid").permutation(kinds(valid)[0])[:WATCHED]
     checkpoint = None if work is None else work / "checkpoint.safetensors"
     watched = valid.take(np.sort(rows))
-    fitted, history = fit(train, settings, seed, watched, checkpoint, EVERY, print)
+    fitted, history = fit(train, settings, seed, watched, checkpoint, EVERY, print, before)
     if work is not None:
         files.write_text(work / "history.csv", history.to_csv(index=False))
-    publish(fitted, parts, dict(counts), settings, seed, out, source)
+    publish(fitted, parts, dict(counts), settings, seed, out, source, before)
 
 
-def publish(fitted: NeuralAnchor, parts, counts: dict, settings, seed: int, out: Path, source: str):
+def publish(
+    fitted: NeuralAnchor, parts: list[Examples], counts: dict, settings, seed: int, out: Path,
+    source: str, start: NeuralAnchor | None = None,
+) -> None:  # fmt: skip
     """Measure an anchor on the test games and write its file and its card."""
     train, _, test = parts
     metrics = anchor_card.measured(fitted, train, test, seed)
     values = {name: getattr(settings, name) for name in Fit.__dataclass_fields__}
     facts = anchor_card.facts(counts, parts, values, seed, metrics, source)
+    commands = [] if start is None else list(start.card["commands"])
+    command = (
+        "python -m dipllm_lib.dip.imitate --games FOLDER --out FILE"
+        f" --epochs {settings.anchor_epochs} --lr {settings.anchor_lr} --seed {seed}"
+    )
+    facts["commands"] = [*commands, command + (" --start FILE" if start is not None else "")]
     named = NeuralAnchor(fitted.weights, out.stem, facts)
     data = named.to_bytes()
     files.write_bytes(out, data)
-    command = (
-        f"python -m dipllm_lib.dip.imitate --games FOLDER --out {out.name}"
-        f" --epochs {settings.anchor_epochs} --seed {seed}"
-    )
     digest = hashlib.sha256(data).hexdigest()
-    text = anchor_card.text(out.stem, named, metrics, len(data), digest, command)
+    text = anchor_card.text(out.stem, named, metrics, len(data), digest)
     files.write_text(out.with_suffix(".md"), text)
 
 
@@ -257,7 +279,9 @@ def main(arguments: list[str] | None = None, settings: Fit = Fit()) -> int:
     parser.add_argument("--games", type=Path, required=True, help="folder of saved games")
     parser.add_argument("--out", type=Path, required=True, help="file to write, .safetensors")
     parser.add_argument("--epochs", type=int, default=settings.anchor_epochs)
+    parser.add_argument("--lr", type=float, default=settings.anchor_lr)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--start", type=Path, help="file of an anchor to go on from")
     parser.add_argument("--resume", type=Path, help="folder that keeps what is needed to go on")
     parser.add_argument("--source", default=SOURCE, help="origin of the games, for the card")
     asked = parser.parse_args(arguments)
@@ -266,11 +290,14 @@ def main(arguments: list[str] | None = None, settings: Fit = Fit()) -> int:
             raise ValueError(f"--games {asked.games}: no such folder")
         if asked.out.suffix != ".safetensors":
             raise ValueError(f"--out {asked.out}: the name must end in .safetensors")
-        if asked.epochs < 1 or asked.seed < 0:
-            raise ValueError("--epochs must be at least 1 and --seed at least 0")
-        settings = replace(settings, anchor_epochs=asked.epochs)
+        if asked.start is not None and not asked.start.is_file():
+            raise ValueError(f"--start {asked.start}: no such file")
+        if asked.epochs < 1 or asked.seed < 0 or not asked.lr > 0:
+            raise ValueError("--epochs must be at least 1, --seed at least 0, --lr above 0")
+        settings = replace(settings, anchor_epochs=asked.epochs, anchor_lr=asked.lr)
+        places_ = (asked.resume, asked.source, asked.start)
         with seeding.torch_threads(1):
-            refit(asked.games, asked.out, settings, asked.seed, asked.resume, asked.source)
+            refit(asked.games, asked.out, settings, asked.seed, *places_)
     except ValueError as error:
         print(f"imitate: {error}", file=sys.stderr)
         return 2

@@ -222,8 +222,22 @@ def test_refit_from_a_folder(games, tmp_path, capsys, monkeypatch):
     assert sum(share for text, share in book["orders"].items() if text.startswith("A PAR")) > 0.9
     first = out.read_bytes()
     assert imitate.main(asked, TINY) == 0 and out.read_bytes() == first
+    later = tmp_path / "later.safetensors"
+    going_on = ["--games", str(folder), "--epochs", "1", "--lr", "0.0001", "--start", str(out)]
+    assert imitate.main([*going_on, "--out", str(later)], TINY) == 0
+    commands = anchor.load(later).card["commands"]
+    assert [line.split("--epochs")[1] for line in commands] == [
+        " 1 --lr 0.0015 --seed 0", " 1 --lr 0.0001 --seed 0 --start FILE",
+    ]  # fmt: skip
+    gaps = [
+        np.abs(a - b).max()
+        for a, b in zip(found.weights.values(), anchor.load(later).weights.values())
+    ]
+    assert 0 < max(gaps) < 0.01  # it went on from the weights of the first fit
     capsys.readouterr()
     for bad, words in (
+        ([*going_on, "--out", "x.safetensors", "--seed", "1"], "another seed"),
+        (["--games", str(folder), "--out", "x.safetensors", "--start", "none"], "no such file"),
         (["--games", str(tmp_path / "none"), "--out", "x.safetensors"], "no such folder"),
         (["--games", str(folder), "--out", "x.bin"], "must end in .safetensors"),
         (["--games", str(folder), "--out", "x.safetensors", "--epochs", "0"], "at least 1"),
