@@ -61,6 +61,52 @@ def scores(table: pd.DataFrame, column: str = "sos", ax=None) -> Figure:
     return ax.figure
 
 
+def matrix(table: pd.DataFrame, ax=None) -> Figure:
+    """One against six: rows the one, columns the six; numbers and colour in % SoS, par is white.
+
+    `table`: index and columns are players, NaN for what was not played.
+    """
+    ax = plotting.axes(columns=2, height=3.4)[1] if ax is None else ax
+    shares = 100 * table.to_numpy(dtype=np.float64)
+    # above and below par the same colour means the same factor
+    scale = np.log2(np.maximum(shares, 0.5) / PAR)
+    image = ax.imshow(scale, cmap="RdBu", vmin=-2.8, vmax=2.8, aspect="auto")
+    for (i, j), share in np.ndenumerate(shares):
+        if np.isfinite(share):
+            dark = abs(scale[i, j]) > 1.8
+            colour = "white" if dark else BLACK
+            ax.text(j, i, f"{share:.1f}", ha="center", va="center", color=colour, fontsize=7)
+    ax.set_xticks(range(len(table.columns)), table.columns, rotation=20, ha="right")
+    ax.set_yticks(range(len(table.index)), table.index)
+    ax.set_xlabel("six opponents")
+    ax.set_ylabel("one player")
+    ax.grid(False)
+    marks = [-2, -1, 0, 1, 2]
+    bar = ax.figure.colorbar(image, ax=ax, label="SoS (%)", ticks=marks)
+    bar.ax.set_yticklabels([f"{PAR * 2.0**mark:.1f}" for mark in marks])
+    return ax.figure
+
+
+def variants(table: pd.DataFrame) -> Figure:
+    """What λ does: entropy of the target (left) and gain in value over the anchor (right).
+
+    Columns lam, entropy, gain (+ intervals).
+    """
+    figure, axes = plotting.axes(columns=2, across=2)
+    for ax, column, label in zip(
+        axes, ("entropy", "gain"), ("entropy of the target / log K", "value gained over the anchor")
+    ):
+        ax.plot(table["lam"], table[column], color=RED, marker="o")
+        ax.fill_between(
+            table["lam"], table[f"{column}_low"], table[f"{column}_high"], color=RED, alpha=0.2
+        )
+        ax.set_xscale("log")
+        ax.set_xlabel("strength of the anchor λ")
+        ax.set_ylabel(label)
+        ax.set_ylim(bottom=0)
+    return figure
+
+
 def target(table: pd.DataFrame, units: Sequence[str], title: str) -> Figure:
     """Anchor and target of each candidate of one power-turn, and how its unit values fall.
 

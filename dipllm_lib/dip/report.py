@@ -99,6 +99,27 @@ def diagnostics_table(records: Sequence[Record]) -> pd.DataFrame:
     return table.mean().assign(turns=table.size()).reset_index()
 
 
+def lam_table(
+    found: pd.DataFrame, lams: Sequence[float], rng: np.random.Generator, resamples: int
+) -> pd.DataFrame:
+    """The λ sweep of `search_checks.compare` with `lam_variants`: lam, positions, turns, then
+    entropy of the target and gain over the anchor, means over power-turns with two candidates or
+    more; intervals resample positions.
+    """
+    rows = []
+    found = found[found["candidates"] > 1]
+    for lam in lams:
+        part = found[found["variant"] == f"{lam:g}"]
+        by_position = part.groupby("position")[["entropy_target", "gain"]].mean()
+        row = {"lam": lam, "positions": len(by_position), "turns": len(part)}
+        for name, column in (("entropy", "entropy_target"), ("gain", "gain")):
+            values = by_position[column].to_numpy()
+            mean, low, high = stats.mean_interval(values, rng, resamples)
+            row |= {name: mean, f"{name}_low": low, f"{name}_high": high}
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
 def scores(
     tables: Sequence[pd.DataFrame], rng: np.random.Generator, resamples: int
 ) -> pd.DataFrame:

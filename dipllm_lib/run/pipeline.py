@@ -58,6 +58,8 @@ GRAPH = (
             "01_data_games.jsonl",
         ),
         tables={
+            "01_ladder": STATISTICAL,
+            "01_lambda": CLOSE,
             "01_value_error": TRAINING,
             "01_regret": CLOSE,
             "01_diagnostics": CLOSE,
@@ -66,7 +68,7 @@ GRAPH = (
             "01_games": EXACT,
             "01_replay": EXACT,
         },
-        figures=("01_regret", "01_value", "01_teacher"),
+        figures=("01_matrix", "01_regret", "01_value", "01_lambda", "01_teacher"),
     ),
     Notebook(
         "02_q_decomposition",

@@ -55,8 +55,13 @@ class DiplomacySettings(Settings):
     """Study 1, DipLLM. Prefixes group the fields by the notebook step that reads them."""
 
     # the anchor policy tau: SoftDumbBot
-    anchor_temperature: float = setting(.07, .07, .07, "softness of SoftDumbBot's scores", "share of the best score", "chosen: start value before any fit")
+    anchor_temperature: float = setting(.098, .098, .098, "softness of SoftDumbBot's scores", "share of the best score", "fitted: by likelihood on 200 turns of DumbBot (softfit, seed 0), interval 0.079 to 0.126")
     anchor_uniform: float = setting(.02, .02, .02, "weight of the uniform legal policy inside the anchor", "probability", "chosen: keeps log tau finite")
+    # the ladder of rule-based players
+    ladder_games: int = setting(7, 140, 700, "games of each pairing of neighbours in the ladder, both ways", "games", "chosen: seats rotate, so a multiple of 7")
+    ladder_matrix_games: int = setting(0, 35, 700, "games of the other pairings of the ladder, 0 = none", "games", "chosen: time")
+    ladder_last_year: int = setting(1903, 1908, 1920, "a ladder game ends after this year's adjustments", "year", "chosen: time")
+    ladder_stalemate_years: int = setting(3, 3, 3, "years without a change of supply centres that make a draw, 0 = never", "years", B22A)
     # self-play of the anchor: data for the value net
     selfplay_games: int = setting(16, 1500, 4000, "games that the anchor plays against itself", "games", "chosen: tuned for cpu on gate games; after 100, 400, 1500 games the search had 14.6, 16.9, 18.4 % SoS")
     selfplay_last_year: int = setting(1920, 1920, 1935, "a game ends after this year's adjustments", "year", B22A)
@@ -78,6 +83,13 @@ class DiplomacySettings(Settings):
     search_ratio: float = setting(3., 6., 6., "at most this many candidates per unit", "joint orders / unit", f"{XU}, Table 3")
     search_draws: int = setting(32, 128, 500, "draws from the anchor among which the candidates are the most probable", "joint orders", "chosen: about 8 K")
     search_lam: float = setting(.01, .01, .01, "strength of the anchor, lambda", "share of SoS", "chosen: 0.1, as printed, hugs the anchor; 1e-4 is an argmax")
+    search_limit: str = setting("per_unit", "per_unit", "per_unit", "`per_unit` (joint orders up to ratio x units) or `per_order` (orders of each unit)", "name", B22B)
+    search_extend: int = setting(0, 0, 0, "coordinated joint orders (own supports, convoys) added to the candidates", "joint orders", "chosen: none in the paper")
+    search_learner: str = setting("hedge", "hedge", "hedge", "`hedge` (piKL-Hedge) or `regret_matching`", "name", f"{XU}, Eq. 1; {B22A}")
+    search_types: str = setting("single", "single", "single", "`single` (one lambda) or `dil` (DiL-piKL, a lambda for each type)", "name", f"{XU}; {B22B}")
+    search_lams: tuple = setting((1e-4, 1e-3, 1e-2, 1e-1), (1e-4, 1e-3, 1e-2, 1e-1), (1e-4, 1e-3, 1e-2, 1e-1), "lambda of each type of DiL-piKL", "share of SoS", B22B)
+    search_lam_agent: float = setting(1e-4, 1e-4, 1e-4, "the type that plays", "share of SoS", B22B)
+    search_rollout: int = setting(0, 0, 0, "phases played by the anchor before the value is taken", "phases", B22A)
     search_eta0: float = setting(10., 10., 10., "step size constant of the schedule `code`", "1", B22A)
     explore: float = setting(.1, .1, .1, "probability that a power plays a uniform candidate in a data game", "probability", f"{XU}, Table 3")
     target_policy: str = setting("final", "final", "final", "joint target: softmax of the final exponents, or `average` policy", "name", f"{XU}, Eq. 2")
