@@ -27,7 +27,7 @@ from dipllm_lib.run import files, places
 
 KIND = "dipllm anchor 1"  # of a file; the number changes with the features or the decoder
 KEPT = 64  # positions whose decoders are kept, about 1 MB each
-CHUNK = 8  # positions encoded at once: their arrays stay in the cache
+CHUNK = 4  # positions encoded at once: their arrays stay in the cache
 
 
 class NeuralAnchor:
