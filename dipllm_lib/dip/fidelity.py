@@ -11,7 +11,7 @@ and policies such as SoftDumbBot.
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
@@ -42,7 +42,7 @@ def _facts(examples: Examples) -> pd.DataFrame:
     return pd.DataFrame(dict(zip(COLUMNS, facts)))
 
 
-def _batches(examples: Examples, size: int):
+def _batches(examples: Examples, size: int) -> Iterator[tuple[np.ndarray, anchor_net.Batch]]:
     """(rows of `_facts`, batch) over all positions, one kind of phase at a time."""
     turn_of = np.repeat(np.arange(len(examples.board)), np.diff(examples.first))
     board = examples.board[turn_of]
@@ -119,7 +119,7 @@ def of_policy(policy: Explicit, examples: Examples) -> pd.DataFrame:
     return table.assign(log_prob=log_prob, correct=correct)
 
 
-def turns_of(examples: Examples):
+def turns_of(examples: Examples) -> Iterator[tuple[Turn, int, int]]:
     """(turn, first order, last order) of every example."""
     every = orders.all_turns(examples.boards)
     for t, (board, power) in enumerate(zip(examples.board.tolist(), examples.power.tolist())):

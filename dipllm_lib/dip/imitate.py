@@ -78,7 +78,9 @@ def plan(examples: Examples, settings, epoch: int, seed: int) -> list[np.ndarray
     return [result[i] for i in rng.permutation(len(result))]
 
 
-def scores(net: anchor_net.Net, batch: anchor_net.Batch, dtype: str):
+def scores(
+    net: anchor_net.Net, batch: anchor_net.Batch, dtype: str
+) -> tuple[torch.Tensor, torch.Tensor]:
     """(log-probabilities (S,), correct (S,)) of a batch under autocast to `dtype`."""
     low = dtype == "bfloat16"
     with torch.autocast("cpu", torch.bfloat16, enabled=low):
