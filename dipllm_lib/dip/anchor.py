@@ -47,6 +47,15 @@ class NeuralAnchor:
         """Number of weights."""
         return sum(array.size for array in self.weights.values())
 
+    def at(self, temperature: float, name: str | None = None) -> "NeuralAnchor":
+        """The policy with every conditional p(order | earlier ones) replaced by p^(1/temperature),
+        normalised: below 1 it keeps to its most probable orders. ValueError unless above 0.
+        """
+        if not temperature > 0:
+            raise ValueError(f"temperature {temperature}: need a number above 0")
+        weights = self.weights | {"score": self.weights["score"] / np.float32(temperature)}
+        return NeuralAnchor(weights, name or self.name, self.card)
+
     def act(self, turns: Sequence[Turn], rngs: Sequence[np.random.Generator]) -> list[Joint]:
         """One joint order per turn; each turn draws from its own generator."""
         return [joints[0] for joints in self.samples(turns, 1, rngs)]

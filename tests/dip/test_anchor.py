@@ -334,6 +334,20 @@ def test_relations_by_hand():
     assert first["A BUR S A MUN"] == {"OTHER_FOREIGN"}
 
 
+def test_temperature(tau):
+    """Conditionals to the power 1 / T, normalised; by hand on a turn of one unit."""
+    b = position("S1902M", {FRANCE: ["A PAR"]}, {FRANCE: ["PAR"]})
+    turn = orders.turn(b, 0, FRANCE)
+    joints = every(turn)
+    p, sharp = (np.exp(policy.log_prob(turn, joints)) for policy in (tau, tau.at(0.25)))
+    np.testing.assert_allclose(sharp, p**4 / (p**4).sum(), rtol=1e-4)
+    two = orders.turn(MOVES, 0, FRANCE)
+    assert np.exp(tau.at(0.25).log_prob(two, every(two))).sum() == pytest.approx(1)
+    assert np.array_equal(tau.at(1).log_prob(two, every(two)), tau.log_prob(two, every(two)))
+    with pytest.raises(ValueError, match="temperature 0"):
+        tau.at(0)
+
+
 def test_a_file_holds_the_anchor(tau, tmp_path):
     path = tmp_path / "tau.safetensors"
     path.write_bytes(tau.to_bytes())
