@@ -3,7 +3,8 @@
 Names carry the number of the notebook that writes them. A name with an ending is a file
 (`02_samples.jsonl`), one without is a folder (`03_adapter`) among `files`, a table (csv and tex)
 among `tables`, a figure (png and pdf) among `figures`. Every notebook also writes
-NN_provenance.json, which is not listed.
+NN_provenance.json, which is not listed. A name that begins with `inputs/` is read from data/inputs,
+which belongs to the repository.
 """
 
 from dataclasses import dataclass, field
@@ -36,6 +37,7 @@ EXACT = Rule("exact")
 CLOSE = Rule("close", rtol=1e-4, atol=1e-6)
 STATISTICAL = Rule("statistical", factor=2.0)
 TIMING = Rule("timing")
+INPUTS = "inputs/"
 
 
 @dataclass(frozen=True)
@@ -102,8 +104,15 @@ class Run:
 
     def input(self, name: str) -> Path:
         """The path behind a name that a notebook reads."""
+        if shipped(name):
+            return places.root() / "data" / name
         writer = producer(self.graph, name)
         return self.data / (f"{name}.csv" if name in writer.tables else name)
+
+
+def shipped(name: str) -> bool:
+    """Whether a name that is read belongs to the repository, not to a run."""
+    return name.startswith(INPUTS)
 
 
 def producer(graph: tuple[Notebook, ...], name: str) -> Notebook:
@@ -124,5 +133,5 @@ def check(graph: tuple[Notebook, ...]) -> None:
         if foreign:
             raise ValueError(f"{notebook.name} writes names of another number: {foreign}")
         for name in notebook.reads:
-            if producer(graph, name).number >= notebook.number:
+            if not shipped(name) and producer(graph, name).number >= notebook.number:
                 raise ValueError(f"{notebook.name} reads {name}, which is written later")

@@ -9,7 +9,7 @@ import hashlib
 from pathlib import Path
 
 from dipllm_lib.run import execute, files, sources
-from dipllm_lib.run.graph import Notebook, Run, producer
+from dipllm_lib.run.graph import Notebook, Run, producer, shipped
 
 
 def source_hash(run: Run, notebook: Notebook) -> str:
@@ -23,7 +23,12 @@ def settings_hash(run: Run, notebook: Notebook) -> str:
 
 
 def input_hash(run: Run, name: str, content: dict) -> str | None:
-    """Hash of what the manifest records for a name that is read; None if it records nothing."""
+    """Hash of what the manifest records for a name that is read; None if it records nothing. Of a
+    file of the repository its own.
+    """
+    if shipped(name):
+        path = run.input(name)
+        return files.sha256(path)[:16] if path.is_file() else None
     entries = run.manifest.below(run.input(name), content)
     kept = [f"{key} {e['sha256']}" for key, e in entries.items() if not e["volatile"]]
     return hashlib.sha256("\n".join(kept).encode("utf-8")).hexdigest()[:16] if kept else None
@@ -62,6 +67,10 @@ def reason(run: Run, notebook: Notebook) -> str | None:
 def missing_input(run: Run, notebook: Notebook) -> tuple[str, str] | None:
     """(fault, remedy) of the first input that cannot be read, or None."""
     for name in notebook.reads:
+        if shipped(name):
+            if not run.input(name).is_file():
+                return f"data/{name} is missing", "git checkout data/inputs"
+            continue
         fault = run.manifest.fault(run.input(name), run.profile.name, run.profile.seed)
         if fault:
             writer = producer(run.graph, name).name

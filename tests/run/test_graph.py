@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dipllm_lib.run import graph, pipeline
+from dipllm_lib.run import graph, pipeline, places, skip
 from dipllm_lib.run.graph import EXACT, Notebook
 
 FIRST = Notebook("01_a", minutes=(1, 2, 3), files=("01_x.jsonl", "01_m"), tables={"01_t": EXACT})
@@ -30,6 +30,27 @@ def test_inputs(home):
     assert run.input("01_x.jsonl") == home / "data" / "smoke" / "01_x.jsonl"
     assert run.input("01_t") == home / "data" / "smoke" / "01_t.csv"
     assert run.input("01_m") == home / "data" / "smoke" / "01_m"
+
+
+def test_files_of_the_repository(home, tmp_path, monkeypatch):
+    """They are read from data/inputs, hashed as they are, and missed by name."""
+    monkeypatch.setattr(places, "root", lambda: tmp_path)
+    third = Notebook("03_c", minutes=(1, 2, 3), reads=("inputs/a.bin",))
+    graph.check((FIRST, third))
+    run = pipeline.plan("smoke", 0, (FIRST, third), Path("n"))
+    path = tmp_path / "data" / "inputs" / "a.bin"
+    assert run.input("inputs/a.bin") == path
+    assert skip.input_hash(run, "inputs/a.bin", {}) is None
+    assert skip.missing_input(run, third) == (
+        "data/inputs/a.bin is missing",
+        "git checkout data/inputs",
+    )
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"one")
+    assert skip.missing_input(run, third) is None
+    before = skip.input_hash(run, "inputs/a.bin", {})
+    path.write_bytes(b"two")
+    assert len(before) == 16 and skip.input_hash(run, "inputs/a.bin", {}) != before
 
 
 @pytest.mark.parametrize(
