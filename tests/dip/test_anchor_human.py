@@ -21,7 +21,7 @@ def test_the_shipped_file_is_that_of_its_card(human):
     assert f"{len(data):,} bytes, sha256 `{hashlib.sha256(data).hexdigest()}`" in card
     assert len(data) <= 6_000_000 and anchor.load(path).to_bytes() == data
     known = human.card["metrics"]["moves, all"]
-    assert known["accuracy"] >= 0.55
+    assert known["accuracy_low"] > 0.55
     assert f"{100 * known['accuracy']:.1f} ({100 * known['accuracy_low']:.1f}" in card
     for name in ("zond/godip-history", "no licence stated", "GPL-3.0"):
         assert name in card and name in human.card["source"]
