@@ -45,7 +45,7 @@ HISTORY = ("step", "epoch", "loss", "accuracy", "lr", "valid_loss", "valid_accur
 
 @dataclass(frozen=True)
 class Fit:
-    """What `fit` reads of a settings object; the values are those of the `human` anchor (its first fit)."""
+    """What `fit` reads of a settings object; values of the `human` anchor's first fit."""
 
     anchor_width: int = 128
     anchor_layers: int = 4
