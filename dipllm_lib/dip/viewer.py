@@ -7,19 +7,15 @@ the picture of the chosen phase; and a slider that cannot be shown has the pictu
 
 import base64
 import html
-import io
 import json
 import os
 from pathlib import Path
-
-from PIL import Image as Bitmap
 
 from dipllm_lib.dip import atlas, boards, draw
 from dipllm_lib.dip.game import Game
 from dipllm_lib.run import files, plotting
 
 PIXELS = 1400  # width of a frame
-COLOURS = 128  # of a frame: a fourth of the bytes, and no difference to the eye
 PAUSE = 900  # milliseconds between frames that play
 
 PAGE = """<!DOCTYPE html>
@@ -85,22 +81,17 @@ class Frames:
         """The name of each phase."""
         return [boards.phase_name(self.game.boards, k) for k in range(self.game.boards.n)]
 
-    def png(self, k: int) -> bytes:
-        """The picture of phase k. ValueError if there is none."""
+    def drawing(self, k: int) -> bytes:
+        """Phase k, drawn now. ValueError if there is none."""
         if not 0 <= k < self.game.boards.n:
             raise ValueError(f"there is no phase {k}: the game has {self.game.boards.n}")
+        return draw.png(draw.draw_phase(self.game, k), PIXELS)
+
+    def png(self, k: int) -> bytes:
+        """The picture of phase k, small. ValueError if there is none."""
         if k not in self.drawn:
-            self.drawn[k] = _smaller(draw.png(draw.draw_phase(self.game, k), PIXELS))
+            self.drawn[k] = plotting.smaller(self.drawing(k))
         return self.drawn[k]
-
-
-def _smaller(png: bytes) -> bytes:
-    """The same picture with a palette."""
-    bitmap = Bitmap.open(io.BytesIO(png)).convert("RGB")
-    out = io.BytesIO()
-    palette = bitmap.quantize(COLOURS, Bitmap.Quantize.FASTOCTREE, dither=Bitmap.Dither.NONE)
-    palette.save(out, format="png")
-    return out.getvalue()
 
 
 def players(game: Game) -> str:
@@ -117,9 +108,8 @@ def show(game: Game, phase: int = 0) -> object:
     of one phase. ValueError if there is no such phase.
     """
     frames = Frames(game)
-    first = frames.png(phase)
     if os.environ.get("DIPLLM_STATIC") == "1":
-        return plotting.show(first)
+        return plotting.show(frames.drawing(phase))
     return _slider(frames, phase)
 
 

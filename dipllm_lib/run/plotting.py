@@ -13,6 +13,7 @@ import matplotlib as mpl
 import pandas as pd
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
+from PIL import Image as Bitmap
 
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 YELLOW, BLUE, RED, PINK, GREY = "#F0E442", "#0072B2", "#D55E00", "#CC79A7", "#7F7F7F"
@@ -35,6 +36,7 @@ AGENTS = {
 WIDTHS = {1: 3.4, 2: 7.0}  # inches: one and two columns of a paper
 HEIGHT = 2.5  # inches, per row of axes
 DPI = 200
+COLOURS = 128  # of a picture in a notebook
 SHOWN = 0.7  # width of the display in a notebook as a share of the pixels
 PNG_MARKS = {"Software": None}
 PDF_MARKS = {"CreationDate": None, "Creator": None, "Producer": None}
@@ -95,12 +97,21 @@ def render(figure) -> tuple[bytes, bytes]:
     return png.getvalue(), pdf.getvalue()
 
 
+def smaller(png: bytes) -> bytes:
+    """The same picture with a palette of COLOURS: a third of the bytes, the same to the eye."""
+    bitmap = Bitmap.open(io.BytesIO(png)).convert("RGB")
+    out = io.BytesIO()
+    palette = bitmap.quantize(COLOURS, Bitmap.Quantize.FASTOCTREE, dither=Bitmap.Dither.NONE)
+    palette.save(out, format="png", optimize=True)
+    return out.getvalue()
+
+
 def show(png: bytes) -> object:
-    """A display of a rendered figure, small enough to read beside text."""
+    """A display of a rendered figure, small enough to read beside text and to keep in a file."""
     from IPython.display import Image
 
     width = int.from_bytes(png[16:20], "big")  # of the header, in pixels
-    return Image(data=png, format="png", width=round(width * SHOWN))
+    return Image(data=smaller(png), format="png", width=round(width * SHOWN))
 
 
 def curve(

@@ -75,7 +75,7 @@ def test_builds_and_waives():
         ("A UKR B", "impossible order"),
         ("F STP B", "impossible order"),
         ("A STP B, A MOS B, A WAR B", "one more build or removal than are due"),
-        ("A ANK B", "illegal order 'A ANK B'"),
+        ("A ANK B", "'A ANK B': no home centre that RUSSIA owns"),
         ("F STP/NC B, A STP B", "a second order for STP"),
     ],
 )
