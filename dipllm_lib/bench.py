@@ -82,7 +82,8 @@ def movement_phases(n: int, orders: Callable) -> tuple[boards.Boards, boards.Ord
 
 def bench_rules(quick: bool, note: Callable[[str], None] = silent) -> list[dict]:
     """Movement phases, legal orders and whole random games, each beside the package."""
-    n, passes, rows = (100, 2, []) if quick else (600, 5, [])
+    # fewer than 600 boards would flatter ours: the processor learns what it sees again and again
+    n, passes, rows = 600, 2 if quick else 5, []
     for orders in (generate.uniform, generate.coherent):
         positions, given = movement_phases(n, orders)
         name = f"movement, {orders.__name__} orders"

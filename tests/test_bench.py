@@ -37,8 +37,9 @@ def test_rows_are_json_objects_with_their_ratio(capsys):
 
 @pytest.mark.slow
 def test_the_engine_is_two_orders_of_magnitude_faster(capsys):
-    """Ratios of one run, short as they are; about 260 for movement and 100 for whole games when
-    they were written (`python -m dipllm_lib bench rules` takes its time and measures better).
+    """Ratios of one short run: when they were written 235 to 280 for movement and 130 to 190 for
+    whole games. The bounds leave room for a busy machine; `python -m dipllm_lib bench rules` takes
+    its time.
     """
     found, notes = rows(capsys, "rules", "--quick")
     assert [row["name"] for row in found] == RULES
@@ -46,7 +47,7 @@ def test_the_engine_is_two_orders_of_magnitude_faster(capsys):
     ratio = {row["name"]: row["ratio"] for row in found}
     for kind in ("uniform", "coherent"):
         name = f"movement, {kind} orders"
-        assert ratio[name] > 200 and ratio[f"{name}, set up too"] > ratio[name]
+        assert ratio[name] > 150 and ratio[f"{name}, set up too"] > ratio[name]
         assert ratio[f"{name}, one a call"] > 10 and ratio[f"legal orders, {kind} play"] > 20
     assert ratio["whole random games"] > 60
     lines = notes.splitlines()
