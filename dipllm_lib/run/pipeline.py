@@ -50,7 +50,7 @@ GRAPH = (
     ),
     Notebook(
         "01_data_collection",
-        minutes=(0.5, 4, 5000),
+        minutes=(0.7, 7.5, 5000),
         files=(
             "01_selfplay.jsonl",
             "01_value.safetensors",
@@ -72,7 +72,7 @@ GRAPH = (
     ),
     Notebook(
         "02_q_decomposition",
-        minutes=(0.2, 0.5, 60),
+        minutes=(0.2, 0.7, 60),
         reads=("01_search.jsonl",),
         files=("02_samples.jsonl",),
         tables={
