@@ -107,6 +107,18 @@ CASES = (
     ),
 )
 
+# where the package departs by choice: there A BRE walks, and F ENG is dislodged
+C1 = Case(
+    "C1 a paradox around a convoy between neighbours",
+    {
+        "ITALY": ["F ENG C A BRE - PIC", "A BRE - PIC"],
+        "AUSTRIA": ["F NTH - ENG"],
+        "FRANCE": ["F WAL S F NTH - ENG"],
+        "GERMANY": ["F PIC S F ENG"],
+    },
+    "nobody moves",
+)
+
 
 def position(orders: dict[str, list[str]]) -> Boards:
     """Fall 1901 with exactly the units that the orders name and no owned centre."""

@@ -8,17 +8,7 @@ import pytest
 from dipllm_lib.dip import boards, cases, deviations, legalise, outcomes, replay, rules, states
 
 BY_NAME = {case.name[:2]: case for case in cases.CASES if case.name[0] == "B"}
-C1 = cases.Case(
-    "C1 a paradox around a convoy between neighbours",
-    {
-        "ITALY": ["F ENG C A BRE - PIC", "A BRE - PIC"],
-        "AUSTRIA": ["F NTH - ENG"],
-        "FRANCE": ["F WAL S F NTH - ENG"],
-        "GERMANY": ["F PIC S F ENG"],
-    },
-    "nobody moves",
-)
-KNOWN = {**BY_NAME, "C1": C1}
+KNOWN = {**BY_NAME, "C1": cases.C1}
 # what the package makes of each case, `*` where it dislodges
 PACKAGE = {
     "B1": {"FRANCE": ["A CON"], "TURKEY": ["*A CON", "A ANK", "F BLA"]},
