@@ -87,6 +87,24 @@ def matrix(table: pd.DataFrame, ax=None) -> Figure:
     return ax.figure
 
 
+def first_moves(table: pd.DataFrame) -> Figure:
+    """Frequency in the imitated games (grey) beside the anchor's probability (blue) of opening
+    joint orders. Columns power, joint, frequency, probability.
+    """
+    figure, ax = plotting.axes(columns=2, height=0.19 * len(table) + 0.6)
+    gap = table["power"].ne(table["power"].shift()).cumsum() * 0.7
+    place = -(np.arange(len(table)) + gap.to_numpy())
+    ax.barh(place + 0.2, table["frequency"], 0.38, color=GREY, label="imitated games")
+    ax.barh(place - 0.2, table["probability"], 0.38, color=BLUE, label="anchor")
+    names = [f"{row.power.title()}: {row.joint}" for row in table.itertuples()]
+    ax.set_yticks(place, names, fontsize=6)
+    ax.set_xlabel("share of the games, probability")
+    ax.grid(axis="y", visible=False)
+    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
+    ax.margins(y=0.01)
+    return figure
+
+
 def variants(table: pd.DataFrame) -> Figure:
     """What λ does: entropy of the target (left) and gain in value over the anchor (right).
 

@@ -15,7 +15,9 @@ from dipllm_lib.dip.dumbbot import DumbBot, canonical
 from dipllm_lib.dip.orders import Joint, Turn
 from dipllm_lib.dip.softbot import SoftDumbBot
 
-__all__ = ["DumbBot", "Explicit", "Hold", "Policy", "RandBot", "RandomLegal", "SoftDumbBot"]
+__all__ = [
+    "Cooling", "DumbBot", "Explicit", "Hold", "Policy", "RandBot", "RandomLegal", "SoftDumbBot",
+]  # fmt: skip
 
 
 class Policy(Protocol):
@@ -119,3 +121,20 @@ def random_set(turn: Turn, rng: np.random.Generator) -> Joint:
         province = vocabulary.EXPANSION[:, 0]
         pool = pool[province[pool] != province[pick]]
     return canonical(chosen, turn.slots)
+
+
+class Cooling:
+    """Draws from one policy in the years before `year` and from another one from then on."""
+
+    def __init__(self, before: Policy, after: Policy, year: int):
+        self.before, self.after, self.year, self.name = before, after, year, after.name
+
+    def act(self, turns: Sequence[Turn], rngs: Sequence[np.random.Generator]) -> list[Joint]:
+        early = [int(turn.boards.year[0]) < self.year for turn in turns]
+        joints: dict[int, Joint] = {}
+        for policy, which in ((self.before, True), (self.after, False)):
+            rows = [k for k, own in enumerate(early) if own is which]
+            if rows:
+                found = policy.act([turns[k] for k in rows], [rngs[k] for k in rows])
+                joints |= dict(zip(rows, found, strict=True))
+        return [joints[k] for k in range(len(turns))]

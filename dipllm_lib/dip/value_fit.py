@@ -3,6 +3,9 @@
 Every position of a game is an example, its target the final SoS shares of the seven powers, the
 loss the cross-entropy between the target shares and the predicted ones. Games, never positions,
 are held out. The report compares held-out errors with the baseline "present SC squares" by year.
+
+The target belongs to the end rule of the games: a net fitted to games that end in 1908 values
+positions for such games only.
 """
 
 from typing import Sequence
@@ -15,7 +18,7 @@ from dipllm_lib.dip.boards import OVER, Boards, centres
 from dipllm_lib.dip.value import FEATURES, POWERS, Layer, ValueNet, prior, sos, sparse
 from dipllm_lib.run import seeding
 
-YEAR_GROUPS = (("1901-1903", 1901, 1903), ("1904-1907", 1904, 1907), ("from 1908", 1908, 9999))
+YEAR_GROUPS = (*((str(y), y, y) for y in range(1901, 1909)), ("from 1909", 1909, 9999))
 
 
 class Net(torch.nn.Module):
@@ -36,6 +39,21 @@ class Net(torch.nn.Module):
         hidden = torch.relu(self.table(index, offsets) + self.first_bias)
         hidden = torch.relu(self.second(hidden))
         return torch.log_softmax(self.last(hidden) + start, dim=1)
+
+    def load(self, start: ValueNet) -> None:
+        """Take the weights of a net of the same width. ValueError for another width."""
+        width = (len(self.first_bias), len(start.first.bias))
+        if width[0] != width[1]:
+            raise ValueError(
+                f"a value net of {width[0]} units cannot start from one of {width[1]}: set"
+                f" value_hidden to {width[1]}"
+            )
+        with torch.no_grad():
+            self.table.weight.copy_(torch.from_numpy(start.first.weight))
+            self.first_bias.copy_(torch.from_numpy(start.first.bias))
+            for own, given in ((self.second, start.second), (self.last, start.last)):
+                own.weight.copy_(torch.from_numpy(given.weight.T))
+                own.bias.copy_(torch.from_numpy(given.bias))
 
     def export(self) -> ValueNet:
         """The same net for numpy."""
@@ -71,8 +89,11 @@ def split(count: int, heldout: float, seed: int) -> tuple[list[int], list[int]]:
 
 
 def errors(value_fn, boards: Boards, targets: np.ndarray) -> pd.DataFrame:
-    """Rows "all" and the year groups; columns years, positions, cross_entropy, squared_error,
-    baseline_squared_error (present SC squares). A squared error is the sum over the powers."""
+    """Rows "all" and the game years; columns years, positions, cross_entropy, squared_error,
+    baseline_squared_error (present SC squares), explained, baseline_explained. A squared error is
+    the sum over the powers; explained is its share of the variance of the targets that is gone,
+    1 - error / variance (NaN where the targets do not vary).
+    """
     share = value_fn(boards).astype(np.float64)
     entropy = -np.sum(targets * np.log(np.maximum(share, 1e-12)), axis=1)
     squared = np.sum((share - targets) ** 2, axis=1)
@@ -80,37 +101,56 @@ def errors(value_fn, boards: Boards, targets: np.ndarray) -> pd.DataFrame:
     rows = []
     for name, first, last in (("all", 0, 9999), *YEAR_GROUPS):
         keep = (boards.year >= first) & (boards.year <= last)
-        if keep.any():
-            rows.append({
-                "years": name,
-                "positions": int(keep.sum()),
-                "cross_entropy": entropy[keep].mean(),
-                "squared_error": squared[keep].mean(),
-                "baseline_squared_error": baseline[keep].mean(),
-            })
+        if not keep.any():
+            continue
+        error, guess = squared[keep].mean(), baseline[keep].mean()
+        variance = targets[keep].var(axis=0).sum()
+        variance = variance if variance > 1e-12 else np.nan
+        rows.append({
+            "years": name,
+            "positions": int(keep.sum()),
+            "cross_entropy": entropy[keep].mean(),
+            "squared_error": error,
+            "baseline_squared_error": guess,
+            "explained": 1 - error / variance,
+            "baseline_explained": 1 - guess / variance,
+        })
     return pd.DataFrame(rows)
 
 
-def fit(games: Sequence, settings, seed: int) -> tuple[ValueNet, pd.DataFrame]:
-    """Train on whole games. `settings` gives value_hidden, _epochs, _batch, _lr, _heldout.
+def fit(
+    games: Sequence, settings, seed: int, start: ValueNet | None = None
+) -> tuple[ValueNet, pd.DataFrame]:
+    """Train on whole games. `settings` gives value_hidden, _epochs, _batch, _lr, _heldout; `start`
+    is a net to go on from.
 
-    Returns the net and its history: one row per epoch (0 = untrained) and year group, columns
-    epoch, train_cross_entropy (mean over the epoch) and those of `errors` on the held-out games.
+    Returns the net and its history: one row per epoch (0 = before the training) and year group,
+    columns epoch, train_cross_entropy (mean over the epoch) and those of `errors` on the held-out
+    games.
     """
     training, held = split(len(games), settings.value_heldout, seed)
-    boards, targets = examples([games[g] for g in training])
-    held_boards, held_targets = examples([games[g] for g in held])
+    parts = [examples([games[g] for g in part]) for part in (training, held)]
+    return train(*parts, settings, seed, start)
+
+
+def train(
+    data: tuple[Boards, np.ndarray], held: tuple[Boards, np.ndarray], settings, seed: int,
+    start: ValueNet | None = None,
+) -> tuple[ValueNet, pd.DataFrame]:  # fmt: skip
+    """`fit` on positions with their targets (N, 7) and held-out ones."""
     with seeding.torch_seed(seed, "dip", "value", "weights"):
         net = Net(settings.value_hidden)
-    history = [errors(net.export(), held_boards, held_targets).assign(epoch=0)]
-    data = _tensors(boards, targets)
-    steps = settings.value_epochs * -(-boards.n // settings.value_batch)
+    if start is not None:
+        net.load(start)
+    history = [errors(net.export(), *held).assign(epoch=0)]
+    count, tensors = data[0].n, _tensors(*data)
+    steps = settings.value_epochs * -(-count // settings.value_batch)
     optimiser = torch.optim.AdamW(net.parameters(), lr=settings.value_lr)
     schedule = torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 0.0, max(steps, 1))
     for epoch in range(1, settings.value_epochs + 1):
         rng = seeding.child(seed, "dip", "value", "order", epoch)
-        loss = _epoch(net, data, optimiser, schedule, rng.permutation(boards.n), settings)
-        table = errors(net.export(), held_boards, held_targets)
+        loss = _epoch(net, tensors, optimiser, schedule, rng.permutation(count), settings)
+        table = errors(net.export(), *held)
         history.append(table.assign(epoch=epoch, train_cross_entropy=loss))
     table = pd.concat(history, ignore_index=True)
     first = ["epoch", "years", "positions", "train_cross_entropy"]

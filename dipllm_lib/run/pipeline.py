@@ -51,7 +51,9 @@ GRAPH = (
     Notebook(
         "01_data_collection",
         minutes=(0.7, 7.5, 5000),
+        reads=("inputs/anchor_human.safetensors", "inputs/value_human.safetensors"),
         files=(
+            "01_anchor.safetensors",
             "01_selfplay.jsonl",
             "01_value.safetensors",
             "01_search.jsonl",
@@ -59,6 +61,8 @@ GRAPH = (
         ),
         tables={
             "01_ladder": STATISTICAL,
+            "01_imitation": TRAINING,
+            "01_anchor": TRAINING,
             "01_lambda": CLOSE,
             "01_value_error": TRAINING,
             "01_regret": CLOSE,
@@ -68,7 +72,7 @@ GRAPH = (
             "01_games": EXACT,
             "01_replay": EXACT,
         },
-        figures=("01_matrix", "01_regret", "01_value", "01_lambda", "01_teacher"),
+        figures=("01_matrix", "01_openings", "01_regret", "01_value", "01_lambda", "01_teacher"),
     ),
     Notebook(
         "02_q_decomposition",
@@ -86,7 +90,7 @@ GRAPH = (
     Notebook(
         "03_fine_tuning",
         minutes=(0.7, 8, 3000),
-        reads=("02_samples.jsonl",),
+        reads=("01_anchor.safetensors", "02_samples.jsonl"),
         files=("03_adapter", "03_model_card.md"),
         tables={
             "03_history": TRAINING,
@@ -99,7 +103,12 @@ GRAPH = (
     Notebook(
         "11_evaluation",
         minutes=(0.2, 6, 5000),
-        reads=("01_value.safetensors", "02_samples.jsonl", "03_adapter"),
+        reads=(
+            "01_anchor.safetensors",
+            "01_value.safetensors",
+            "02_samples.jsonl",
+            "03_adapter",
+        ),
         files=("11_games.jsonl",),
         tables={
             "11_per_game": STATISTICAL,

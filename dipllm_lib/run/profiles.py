@@ -54,24 +54,43 @@ class Settings:
 class DiplomacySettings(Settings):
     """Study 1, DipLLM. Prefixes group the fields by the notebook step that reads them."""
 
-    # the anchor policy tau: SoftDumbBot
+    # the anchor policy tau
+    anchor: str = setting("bots", "human", "human", "`human` (imitates people; weights in data/inputs) or `bots` (imitates SoftDumbBot, fitted in 01)", "name", f"{XU}: DipNet, trained on games of people")
+    anchor_play: float = setting(.1, .1, .1, "sampling temperature of the anchor as a player; inside a search it is 1", "1", B22A)
     anchor_temperature: float = setting(.098, .098, .098, "softness of SoftDumbBot's scores", "share of the best score", "fitted: by likelihood on 200 turns of DumbBot (softfit, seed 0), interval 0.079 to 0.126")
-    anchor_uniform: float = setting(.02, .02, .02, "weight of the uniform legal policy inside the anchor", "probability", "chosen: keeps log tau finite")
+    anchor_uniform: float = setting(.02, .02, .02, "weight of the uniform legal policy inside SoftDumbBot", "probability", "chosen: keeps log tau finite")
+    # the anchor `bots`: games of SoftDumbBot and the net that imitates them
+    bots_games: int = setting(16, 150, 4000, "games of SoftDumbBot that are imitated", "games", "chosen: time")
+    bots_last_year: int = setting(1903, 1908, 1920, "a game of SoftDumbBot ends after this year's adjustments", "year", "chosen: time")
+    bots_turns: int = setting(40, 200, 2000, "held-out power-turns of the divergence from the teacher", "power-turns", "chosen: time")
+    anchor_width: int = setting(32, 64, 128, "width of the encoder", "units", "chosen: 1.3 M weights in paper")
+    anchor_layers: int = setting(2, 2, 4, "layers of the encoder", "layers", "chosen: held-out likelihood per CPU second")
+    anchor_heads: int = setting(4, 4, 8, "relations per layer", "heads", "chosen: held-out likelihood per CPU second")
+    anchor_hidden: int = setting(32, 64, 128, "width of the order decoder", "units", "chosen: held-out likelihood per CPU second")
+    anchor_dropout: float = setting(0., .05, .05, "dropout of channels", "probability", "chosen: held-out likelihood")
+    anchor_epochs: int = setting(6, 3, 4, "passes over the imitated positions", "epochs", "chosen: time")
+    anchor_batch: int = setting(16, 32, 32, "positions per step", "positions", "chosen: time")
+    anchor_lr: float = setting(4e-3, 2e-3, 1.5e-3, "AdamW learning rate, warm-up, then linear to 0", "1/step", "chosen: held-out likelihood")
+    anchor_warmup: int = setting(20, 50, 300, "steps of the warm-up", "steps", "chosen")
+    anchor_decay: float = setting(.02, .02, .02, "weight decay", "1", "chosen")
+    anchor_others: float = setting(.5, .5, .2, "share of the retreat and adjustment positions seen in an epoch", "share", "chosen: they are easier")
+    anchor_dtype: str = setting("float32", "bfloat16", "bfloat16", "precision of the training", "name", "chosen: twice as fast on a CPU that has it")
     # the ladder of rule-based players
     ladder_games: int = setting(7, 140, 700, "games of each pairing of neighbours in the ladder, both ways", "games", "chosen: seats rotate, so a multiple of 7")
     ladder_matrix_games: int = setting(0, 35, 700, "games of the other pairings of the ladder, 0 = none", "games", "chosen: time")
     ladder_last_year: int = setting(1903, 1908, 1920, "a ladder game ends after this year's adjustments", "year", "chosen: time")
     ladder_stalemate_years: int = setting(3, 3, 3, "years without a change of supply centres that make a draw, 0 = never", "years", B22A)
     # self-play of the anchor: data for the value net
-    selfplay_games: int = setting(16, 1500, 4000, "games that the anchor plays against itself", "games", "chosen: tuned for cpu on gate games; after 100, 400, 1500 games the search had 14.6, 16.9, 18.4 % SoS")
-    selfplay_last_year: int = setting(1920, 1920, 1935, "a game ends after this year's adjustments", "year", B22A)
+    selfplay_games: int = setting(16, 700, 10000, "games that the anchor plays against itself", "games", "chosen: time; more games make a better value net")
+    selfplay_warm_years: int = setting(2, 7, 12, "game n begins with n modulo this many years at temperature 1", "years", "chosen: varied positions, then play as in the gate")
+    selfplay_last_year: int = setting(1903, 1908, 1935, "a game ends after this year's adjustments", "year", "chosen: that of the gate, since a value belongs to an end")
     selfplay_stalemate_years: int = setting(3, 3, 3, "years without a change of supply centres that make a draw, 0 = never", "years", B22A)
-    selfplay_end_draws: tuple = setting(((1909, .2), (1914, .4)), ((1909, .2), (1914, .4)), ((1909, .2), (1914, .4)), "from spring of this year on, the game ends with this probability each spring", "(year, probability)", B22A)
+    selfplay_end_draws: tuple = setting((), (), ((1909, .2), (1914, .4)), "from spring of this year on, the game ends with this probability each spring", "(year, probability)", B22A)
     # the value net
-    value_hidden: int = setting(32, 64, 256, "width of the two hidden layers", "units", "chosen: evaluation cost inside the search")
-    value_epochs: int = setting(4, 3, 3, "passes over the training positions", "epochs", "chosen: held-out loss rises after it, positions of a game are alike")
+    value_hidden: int = setting(32, 128, 128, "width of the two hidden layers; the pre-trained net has 128", "units", "chosen: evaluation cost inside the search")
+    value_epochs: int = setting(4, 1, 3, "passes over the training positions", "epochs", "tuned in cpu: held-out loss of a training that goes on from the pre-trained net")
     value_batch: int = setting(256, 512, 1024, "positions per step", "positions", "chosen: time")
-    value_lr: float = setting(3e-3, 1e-3, 5e-4, "AdamW learning rate, linear to 0", "1/step", "chosen: held-out loss")
+    value_lr: float = setting(3e-3, 2e-4, 1e-3, "AdamW learning rate, linear to 0", "1/step", "tuned in cpu: held-out loss, on games of other seeds")
     value_heldout: float = setting(.25, .15, .1, "share of the games kept for the error on unseen games", "share", "chosen: whole games, never positions")
     # search
     search_rule: str = setting("normalised", "normalised", "normalised", "piKL-Hedge with division by lam + kappa, or `literal` as printed", "name", f"{B22B}, Eq. 5; {XU}, Eq. 1")
@@ -89,14 +108,19 @@ class DiplomacySettings(Settings):
     search_types: str = setting("single", "single", "single", "`single` (one lambda) or `dil` (DiL-piKL, a lambda for each type)", "name", f"{XU}; {B22B}")
     search_lams: tuple = setting((1e-4, 1e-3, 1e-2, 1e-1), (1e-4, 1e-3, 1e-2, 1e-1), (1e-4, 1e-3, 1e-2, 1e-1), "lambda of each type of DiL-piKL", "share of SoS", B22B)
     search_lam_agent: float = setting(1e-4, 1e-4, 1e-4, "the type that plays", "share of SoS", B22B)
-    search_rollout: int = setting(0, 0, 0, "phases played by the anchor before the value is taken", "phases", B22A)
+    search_first_lams: tuple = setting((1e-2, 10**-1.5, 1e-1, 10**-.5), (1e-2, 10**-1.5, 1e-1, 10**-.5), (1e-2, 10**-1.5, 1e-1, 10**-.5), "lambda of each type in spring 1901", "share of SoS", B22B)
+    search_first_lam_agent: float = setting(1e-2, 1e-2, 1e-2, "the type that plays in spring 1901", "share of SoS", B22B)
+    search_rollout: int = setting(0, 0, 0, "phases played before the value is taken", "phases", B22A)
+    search_rollout_policy: str = setting("anchor", "anchor", "anchor", "orders of these phases: `anchor` or `random`", "name", B22A)
     search_eta0: float = setting(10., 10., 10., "step size constant of the schedule `code`", "1", B22A)
     explore: float = setting(.1, .1, .1, "probability that a power plays a uniform candidate in a data game", "probability", f"{XU}, Table 3")
+    explore_s1901m: float = setting(.1, .1, .1, "the same in spring 1901", "probability", f"{XU}, Table 3")
+    explore_f1901m: float = setting(.1, .1, .1, "the same in fall 1901", "probability", f"{XU}, Table 3")
     target_policy: str = setting("final", "final", "final", "joint target: softmax of the final exponents, or `average` policy", "name", f"{XU}, Eq. 2")
     # data games and the gate
     data_games: int = setting(10, 24, 500, "games played with search by all seven powers", "games", f"{XU}, section 5")
     data_last_year: int = setting(1903, 1908, 1935, "a data game ends after this year's adjustments", "year", "chosen: time")
-    gate_games: int = setting(7, 70, 7000, "games of one search teacher against six anchors", "games", "chosen: seats rotate, so a multiple of 7")
+    gate_games: int = setting(7, 210, 7000, "games of one search teacher against six anchors", "games", "chosen: seats rotate, so a multiple of 7")
     gate_last_year: int = setting(1903, 1908, 1935, "a gate game ends after this year's adjustments", "year", "chosen: time")
     # theory checks
     theory_games: int = setting(5, 20, 20, "random zero-sum matrix games", "games", "chosen: enough to count violations")

@@ -121,6 +121,15 @@ class Shelf:
 
     # arrays and weights
 
+    def save_bytes(self, data: bytes, name: str) -> Path:
+        """A file whose bytes are ready; returns its path."""
+        self._save(self._own(name, Path(name).suffix), data)
+        return self.data / name
+
+    def path(self, name: str) -> Path:
+        """The checked path of a file of this or an earlier notebook."""
+        return self._checked(name)
+
     def save_arrays(self, name: str, **arrays: np.ndarray) -> None:
         """npz, no objects."""
         objects = [key for key, array in arrays.items() if np.asarray(array).dtype.hasobject]

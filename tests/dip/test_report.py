@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
 
-from dipllm_lib.dip import arena, atlas, collect, figures, game, report, value
+from dipllm_lib.dip import anchor, arena, atlas, collect, figures, game, report, value
 from dipllm_lib.dip.search import Record
 from dipllm_lib.dip.value import ValueNet
 from dipllm_lib.run import parallel, profiles
@@ -15,6 +15,7 @@ from dipllm_lib.run import parallel, profiles
 SETTINGS = dataclasses.replace(
     profiles.load("smoke", 0).dip, selfplay_last_year=1903, data_last_year=1901, gate_last_year=1901
 )
+PATH = str(anchor.human_path())
 
 
 @pytest.fixture(scope="module")
@@ -27,13 +28,13 @@ def net() -> ValueNet:
 
 @pytest.fixture(scope="module")
 def selfplay() -> list[dict]:
-    return [collect.anchor_game((SETTINGS, 0, number)) for number in range(3)]
+    return [collect.anchor_game((SETTINGS, 0, number, PATH)) for number in range(3)]
 
 
 def test_a_task_is_the_same_game_in_another_process_and_another_game_under_another_seed(selfplay):
-    tasks = [(SETTINGS, 0, number) for number in range(3)]
+    tasks = [(SETTINGS, 0, number, PATH) for number in range(3)]
     assert parallel.map(collect.anchor_game, tasks, workers=2, task_threads=1) == selfplay
-    assert collect.anchor_game((SETTINGS, 1, 0))["phases"] != selfplay[0]["phases"]
+    assert collect.anchor_game((SETTINGS, 1, 0, PATH))["phases"] != selfplay[0]["phases"]
 
 
 def test_the_games_table_counts_phases_and_centres(selfplay):
@@ -47,7 +48,7 @@ def test_the_games_table_counts_phases_and_centres(selfplay):
 
 
 def test_a_search_game_keeps_the_record_of_every_phase(net):
-    found = collect.search_game((SETTINGS, 0, 0, collect.layers(net)))
+    found = collect.search_game((SETTINGS, 0, 0, PATH, collect.layers(net)))
     records = [Record.from_json(row) for row in found["records"]]
     names = [phase["name"] for phase in found["game"]["phases"][:-1]]
     assert [record.phase for record in records] == names
@@ -62,13 +63,13 @@ def test_a_search_game_keeps_the_record_of_every_phase(net):
 
 
 def test_a_gate_game_seats_the_searcher_by_its_number(net):
-    saved = collect.gate_game((SETTINGS, 0, 4, collect.layers(net)))
+    saved = collect.gate_game((SETTINGS, 0, 4, PATH, collect.layers(net)))
     assert saved["agents"] == ["anchor"] * 4 + ["search"] + ["anchor"] * 2
 
 
 def test_scores_are_in_per_cent_and_average_over_seats():
-    anchor = collect.anchor(SETTINGS)
-    table = arena.one_vs_six(anchor, anchor, 7, game.EndRules(1901), 0)
+    player = collect.anchor(SETTINGS, PATH)
+    table = arena.one_vs_six(player, player, 7, game.EndRules(1901), 0)
     (row,) = report.scores([table], np.random.default_rng(0), 50).to_dict("records")
     assert (row["agent"], row["opponents"], row["games"]) == ("anchor", "anchor", 7)
     assert row["sos"] == pytest.approx(100 * table["sos"].mean())

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from dipllm_lib.dip import atlas, boards, collect, policies, search_cost, value, vocabulary
+from dipllm_lib.dip import anchor, atlas, boards, collect, policies, search_cost, value, vocabulary
 from dipllm_lib.run import parallel, profiles
 
 SMOKE = profiles.load("smoke", 0).dip
@@ -47,8 +47,9 @@ def test_one_process_or_two_give_the_same_games_and_records():
     settings = dataclasses.replace(
         SMOKE, search_iterations=4, search_candidates=3, data_last_year=1901, gate_last_year=1901
     )
+    path = str(anchor.human_path())
     net = collect.layers(search_cost.untrained(8, np.random.default_rng(0)))
     for function in (collect.search_game, collect.gate_game):
-        tasks = [(settings, 3, number, net) for number in range(3)]
+        tasks = [(settings, 3, number, path, net) for number in range(3)]
         one, two = (parallel.map(function, tasks, workers, 1) for workers in (1, 2))
         assert one == two and len({str(result) for result in one}) == 3

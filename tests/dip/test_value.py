@@ -133,7 +133,28 @@ def test_errors_by_hand(games):
     table = value_fit.errors(uniform, positions, targets).set_index("years")
     assert table.cross_entropy["all"] == pytest.approx(np.log(7))
     assert table.squared_error["all"] == pytest.approx(np.sum((targets[0] - 1 / 7) ** 2))
-    assert table.positions["1901-1903"] + table.positions["1904-1907"] == positions.n
+    assert table.positions["1901"] == (positions.year == 1901).sum()
+    assert table.positions.drop("all").sum() == positions.n
+    assert table.explained.isna().all()  # one outcome does not vary
+
+
+def test_explained_variance_by_hand():
+    """Two positions, outcomes (1, 0, ...) and (0, 1, ...): their variance is 1/2, a net that says
+    (3/4, 1/4) and (1/4, 3/4) has error 1/8, so it explains 3/4; the present shares are far off.
+    """
+    targets = np.zeros((2, 7))
+    targets[0, 0] = targets[1, 1] = 1
+
+    def net(b):
+        share = np.zeros((2, 7))
+        share[0, :2], share[1, :2] = (0.75, 0.25), (0.25, 0.75)
+        return share
+
+    row = value_fit.errors(net, boards.start(2), targets).iloc[0]
+    assert row.squared_error == pytest.approx(1 / 8) and row.explained == pytest.approx(3 / 4)
+    present = np.array([9, 9, 9, 9, 9, 16, 9]) / 70
+    guess = np.sum((present - targets[0]) ** 2)
+    assert row.baseline_explained == pytest.approx(1 - guess / 0.5)
 
 
 def test_games_are_split_whole():
