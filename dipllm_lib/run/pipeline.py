@@ -50,7 +50,7 @@ GRAPH = (
     ),
     Notebook(
         "01_data_collection",
-        minutes=(0.7, 7.5, 5000),
+        minutes=(0.7, 12, 5000),
         reads=("inputs/anchor_human.safetensors", "inputs/value_human.safetensors"),
         files=(
             "01_anchor.safetensors",
