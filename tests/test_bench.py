@@ -60,4 +60,4 @@ def test_a_search_costs_a_sixtieth_of_its_phases_on_the_package(capsys):
     found, notes = rows(capsys, "search", "--quick")
     assert [row["name"] for row in found] == ["search as in cpu"]
     assert found[0]["ratio"] > 60
-    assert "112 candidates, 96 iterations" in notes
+    assert "224 candidates, 96 iterations" in notes
