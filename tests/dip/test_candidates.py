@@ -144,7 +144,7 @@ def test_a_batched_anchor_is_asked_once():
 
 def test_settings_come_from_a_profile():
     found = SearchSettings.of(profiles.load("cpu", 0).dip)
-    assert (found.iterations, found.candidates, found.ratio, found.lam) == (96, 16, 6.0, 0.01)
+    assert (found.iterations, found.candidates, found.ratio, found.lam) == (96, 32, 6.0, 0.01)
     assert SearchSettings.of(found) is found
     dil = dataclasses.replace(found, types="dil")
     assert dil.lam_types(first=False) == (LAM_SETS["play"], 0)
