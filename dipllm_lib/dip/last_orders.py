@@ -56,6 +56,13 @@ def before(game: Game, k: int) -> LastOrders | None:
     return LastOrders(boards.phase_name(game.boards, k - 1), joints)
 
 
+def shown(last: LastOrders | None, option: str) -> LastOrders | None:
+    """What a prompt shows of `last`: nothing with `none`, all of it with `all`. ValueError else."""
+    if option not in OPTIONS:
+        raise ValueError(f"unknown option of last moves {option!r}: use {', '.join(OPTIONS)}")
+    return last if option == "all" else None
+
+
 def _moment(phase: str) -> int:
     """Number of a phase, five a year. Raises ValueError if it asks for no orders."""
     year, kind = boards.parse_phase(phase)

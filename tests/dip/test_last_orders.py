@@ -48,6 +48,9 @@ def test_golden_last_orders():
     ]:
         with pytest.raises(ValueError, match=match):
             text.read_last(odd)
+    assert last_orders.shown(last, "all") is last and last_orders.shown(last, "none") is None
+    with pytest.raises(ValueError, match="unknown option of last moves 'own'"):
+        last_orders.shown(last, "own")
     for phase in ("S1902M", "F1902M"):
         with pytest.raises(ValueError, match="are not of the year before S1902M"):
             text.prompt(turn, LastOrders(phase, joints))
