@@ -6,19 +6,14 @@
 `smollm2-random`   the same config and tokenizer with seeded random weights: what pre-training gives
 `folder`           any Llama model in a local folder, or a hub id when the caller is online
 
-Text enters a model piece by piece: a piece is a newline or a word with its leading space, each
-piece has its own token ids, and the ids of a text are the concatenation of the ids of its pieces.
-For every tokenizer in use this equals the ids of the whole text (tested), so the ids of a legal
-order do not depend on what stands before it.
+Text enters a model piece by piece (see `tokenizers`).
 """
 
 import hashlib
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 import torch
 from transformers import (
@@ -30,65 +25,13 @@ from transformers import (
 )
 
 from dipllm_lib.lm import folders, smollm2
+from dipllm_lib.lm.tokenizers import PIECE, SubwordTokenizer, Tokenizer, WordTokenizer, check_pieces
 from dipllm_lib.run import seeding
 
-PIECE = re.compile(r"\n| ?[^ \n]+")
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 POSITIONS = 2048  # longest path of a scratch model, in tokens
 KINDS = ("scratch", "smollm2", "smollm2-random", "folder")
-PROBE = "1901 fall\n you A ; F Stpn\n"  # a text of every kind of piece
 SAMPLED = 4096  # values of each tensor that enter a fingerprint
-
-
-class Tokenizer(Protocol):
-    """What the rest of the library needs of a tokenizer."""
-
-    size: int
-
-    def piece(self, piece: str) -> tuple[int, ...]: ...
-
-    def text(self, ids: Sequence[int]) -> str: ...
-
-
-class WordTokenizer:
-    """One token per word, the newline is a word; token 0 is padding. Leading spaces carry no
-    information.
-
-    words: the whole vocabulary, in the order of its ids.
-    """
-
-    def __init__(self, words: Sequence[str]):
-        self.words = ("<pad>", *words)
-        self.size = len(self.words)
-        self._ids = {word: i for i, word in enumerate(self.words)}
-        if len(self._ids) != self.size:
-            raise ValueError("the words of a scratch tokenizer must be distinct")
-
-    def piece(self, piece: str) -> tuple[int, ...]:
-        """The one id of `piece`. Raises ValueError for a word outside the vocabulary."""
-        word = piece.removeprefix(" ")
-        if word not in self._ids:
-            raise ValueError(f"{word!r} is no word of this scratch model: add it to `words`")
-        return (self._ids[word],)
-
-    def text(self, ids: Sequence[int]) -> str:
-        """Words with one leading space each; newlines bare."""
-        words = (self.words[i] for i in ids)
-        return "".join(word if word == "\n" else " " + word for word in words)
-
-
-class SubwordTokenizer:
-    """A tokenizer of the transformers library, without special tokens."""
-
-    def __init__(self, tokenizer):
-        self.inner = tokenizer
-        self.size = len(tokenizer)
-
-    def piece(self, piece: str) -> tuple[int, ...]:
-        return tuple(self.inner(piece, add_special_tokens=False)["input_ids"])
-
-    def text(self, ids: Sequence[int]) -> str:
-        return self.inner.decode(list(ids), clean_up_tokenization_spaces=False)
 
 
 @dataclass
@@ -147,7 +90,7 @@ class Backbone:
         elif "seed" in source:
             words = f"random weights, seed {source['seed']}"
         else:
-            words = f"fingerprint {self.fingerprint()}"
+            words = f"fingerprint {source['fingerprint']}"
         before = source.get("pretrained")
         return f"{words}, first trained on {before}" if before else words
 
@@ -205,6 +148,7 @@ def load(
         backbone = _scratch(hidden, layers, heads, words, seed, dtype)
     elif kind == "smollm2":
         folder, source = smollm2.find(base_model, dtype)
+        folders.find(str(folder), offline=True)
         backbone = _open(str(folder), dtype, smollm2.NAME, source, local=True)
     elif kind == "smollm2-random":
         backbone = _random(smollm2.find(base_model, dtype)[0], dtype, seed)
@@ -298,13 +242,14 @@ def _open(
         raise ValueError(
             f"{path} is of type {model.config.model_type!r}: only `llama` is supported"
         )
-    return Backbone(model, _tokenizer(path, local), name, source)
+    backbone = Backbone(model, _tokenizer(path, local), name, source)
+    if "sha256" not in source:
+        source["fingerprint"] = backbone.fingerprint()
+    return backbone
 
 
 def _tokenizer(path: str, local: bool) -> SubwordTokenizer:
     """The tokenizer of a model. ValueError if pieces have other ids alone than in a text."""
     tokenizer = SubwordTokenizer(AutoTokenizer.from_pretrained(path, local_files_only=local))
-    pieces = [tokenizer.piece(piece) for piece in PIECE.findall(PROBE)]
-    if not all(pieces) or sum(pieces, ()) != tokenizer.piece(PROBE):
-        raise ValueError(f"the tokenizer of {path} does not keep words apart: use another model")
+    check_pieces(tokenizer, path)
     return tokenizer
