@@ -268,14 +268,13 @@ def model_card(
     backbone: Backbone, name: str, settings: DiplomacySettings, history: pd.DataFrame, notebook: str
 ) -> str:
     """Five true lines for the folder of an adapter: base, data, weights, result, limits."""
-    source, first, last = backbone.source, history["kl"].iloc[0], history["kl"].dropna().iloc[-1]
+    first, last = history["kl"].iloc[0], history["kl"].dropna().iloc[-1]
     trained = sum(p.numel() for _, p in adapters.trainable(backbone))
-    origin = source.get("sha256") or f"random weights, seed {source.get('seed')}"
     what = f"LoRA of rank {settings.lora_rank}, peft {metadata.version('peft')}"
     what = what if settings.lora_rank else "no adapter, all weights"
     lines = [
         f"# {name}\n",
-        f"- Base model: {backbone.name}, {settings.dtype}, {origin}.",
+        f"- Base model: {backbone.name}, {settings.dtype}, {backbone.origin}.",
         "- Task and data: no-press Diplomacy orders in our compact text; targets of the equilibrium"
         f" search; made by notebooks/{notebook}.ipynb.",
         f"- Trained: {what}; {trained} weights, {len(history) - 1} steps of AdamW from"
