@@ -13,6 +13,7 @@ A token that is the only legal one is forced: it has probability 1 and needs no 
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol
 
 
@@ -32,6 +33,11 @@ class Node:
 
     children: dict[int, "Node"] = field(default_factory=dict)
     index: int = -1
+
+    @cached_property
+    def legal(self) -> tuple[int, ...]:
+        """The legal next tokens, sorted; of a finished trie."""
+        return tuple(sorted(self.children))
 
 
 def trie(options: Sequence[tuple[int, ...]]) -> Node:
@@ -93,8 +99,7 @@ def path(tries: Tries, sequence: Sequence[int]) -> Path:
             raise ValueError(f"slot {depth} has {len(options)} options, there is no option {index}")
         for token in options[index]:
             if len(node.children) > 1:
-                legal = tuple(sorted(node.children))
-                decisions.append((len(tokens), legal, legal.index(token)))
+                decisions.append((len(tokens), node.legal, node.legal.index(token)))
             tokens.append(token)
             node = node.children[token]
     if tries.slot(tuple(sequence))[0]:

@@ -14,13 +14,13 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from dipllm_lib.lm import packing
 from dipllm_lib.lm.backbones import Backbone
+from dipllm_lib.lm.cache import Cache
 from dipllm_lib.lm.choices import Choice, Path, Tries, path
-from dipllm_lib.lm.decoding import FreeRow, LegalRow, decode
+from dipllm_lib.lm.decoding import ROWS, Draw, FreeRow, LegalRow, decode, shared_prefixes
+from dipllm_lib.lm.packing import Tree
 
-TOKENS = 1024  # padded tokens of one forward pass
-ROWS = 64  # rows decoded together
+TOKENS = 1024  # tokens of one pass
 
 
 def log_prob(
@@ -56,61 +56,74 @@ def path_log_prob(
     """`log_prob` for choices that are already tokens; the same shapes."""
     check_temperature(temperature, top_p)
     out = [np.zeros(len(row)) for row in paths]
-    lengths = [
-        packing.row_length(p, [x.tokens for x in row])
-        for p, row in zip(prompts, paths, strict=True)
-    ]
-    for rows in packing.chunks(lengths, TOKENS):
-        logits, branch, rank = legal_logits(
-            backbone, [prompts[i] for i in rows], [paths[i] for i in rows]
-        )
-        if len(rank):
-            table = legal_log_softmax(logits.double(), temperature, top_p)
-            found = table.gather(1, rank[:, None])[:, 0].cpu().numpy()
-            for (row, k), value in zip(branch, found, strict=True):
-                out[rows[row]][k] += value
+    for members in _portions(prompts, paths):
+        reads = _Reads()
+        for i in members:
+            reads.add(i, prompts[i], paths[i])
+        states = Cache(backbone).read([0], [reads.tree])
+        states = states[torch.tensor([node for node, _ in reads.lines], device=states.device)]
+        logits = subset_logits(backbone, states, [legal for _, legal in reads.lines]).double()
+        table = legal_log_softmax(logits, temperature, top_p).cpu().numpy()
+        for i, k, line, rank in reads.wanted:
+            out[i][k] += table[line, rank]
     return out
 
 
-def legal_logits(
-    backbone: Backbone, prompts: Sequence[Sequence[int]], paths: Sequence[Sequence[Path]]
-) -> tuple[torch.Tensor, list[tuple[int, int]], torch.Tensor]:
-    """Logits of the legal tokens at every decision of every path; differentiable.
+class _Reads:
+    """One pass over prompts and their paths as a trie, so that all that is shared is read once.
 
-    Returns logits (N, A) float32 padded with -inf, the (row, path) of each decision, and the rank
-    (N,) of the token taken.
+    lines: (node, legal tokens) whose log-softmax is wanted; wanted: (prompt, path, line, rank)
     """
-    where = [
-        (row, k, decision)
-        for row, parts in enumerate(paths)
-        for k, part in enumerate(parts)
-        for decision in part.decisions
-    ]
-    branch = [(row, k) for row, k, _ in where]
-    rank = torch.tensor([d[2] for *_, d in where], dtype=torch.int64, device=backbone.device)
-    if not where:
-        return torch.zeros(0, 0), branch, rank
-    packed = packing.pack(prompts, [[x.tokens for x in row] for row in paths], backbone.device)
-    states = packing.hidden(backbone, packed)
-    rows = torch.tensor([row for row, _ in branch], device=states.device)
-    columns = torch.tensor(
-        [packed.predictor(row, k, d[0]) for row, k, d in where], device=states.device
-    )
-    return subset_logits(backbone, states[rows, columns], [d[1] for *_, d in where]), branch, rank
+
+    def __init__(self):
+        self.tree = Tree()
+        self.lines: dict[tuple[int, tuple[int, ...]], int] = {}
+        self.wanted: list[tuple[int, int, int, int]] = []
+
+    def add(self, i: int, prompt: Sequence[int], paths: Sequence[Path]) -> None:
+        if not len(prompt):
+            raise ValueError("a prompt must have at least one token: nothing else predicts one")
+        end = self.tree.add(prompt)[-1]
+        for k, one in enumerate(paths):
+            last = one.decisions[-1][0] if one.decisions else 0  # what is after it is not read
+            nodes = [end, *self.tree.add(one.tokens[:last], end)]
+            for position, legal, rank in one.decisions:
+                line = self.lines.setdefault((nodes[position], legal), len(self.lines))
+                self.wanted.append((i, k, line, rank))
+
+
+def _portions(prompts: Sequence[Sequence[int]], paths: Sequence[Sequence[Path]]) -> list[list[int]]:
+    """Indices of prompts that are read in one pass: with much in common, of about TOKENS tokens.
+
+    Prompts without a decision are in none.
+    """
+    parts = []
+    some = [i for i, row in enumerate(paths) if any(path.decisions for path in row)]
+    for shared, members in shared_prefixes([prompts[i] for i in some]):
+        room = 0
+        for i in (some[m] for m in members):
+            reads = _Reads()
+            reads.add(i, prompts[i], paths[i])
+            own = len(reads.tree.tokens)
+            if own - shared > room:
+                parts.append([])
+                room = TOKENS - shared
+            parts[-1].append(i)
+            room -= own - shared
+    return parts
 
 
 def subset_logits(
     backbone: Backbone, states: torch.Tensor, legal: Sequence[tuple[int, ...]]
 ) -> torch.Tensor:
     """Logits (N, A) float32 of the tokens legal[n] at states (N, H); -inf beyond len(legal[n])."""
-    width = max(map(len, legal))
-    table = np.zeros((len(legal), width), np.int64)
-    padding = np.ones((len(legal), width), bool)
-    for n, tokens in enumerate(legal):
-        table[n, : len(tokens)] = tokens
-        padding[n, : len(tokens)] = False
-    weights = backbone.head[torch.from_numpy(table).to(states.device)].float()
-    logits = torch.einsum("nh,nah->na", states.float(), weights)
+    sizes = np.array([len(tokens) for tokens in legal])
+    padding = np.arange(sizes.max()) >= sizes[:, None]
+    tokens, place = np.unique(np.concatenate(legal), return_inverse=True)
+    table = np.zeros(padding.shape, np.int64)
+    table[~padding] = place
+    weights = backbone.head[torch.from_numpy(tokens).to(states.device)].float()
+    logits = (states.float() @ weights.T).gather(1, torch.from_numpy(table).to(states.device))
     return logits.masked_fill(torch.from_numpy(padding).to(states.device), -torch.inf)
 
 
@@ -149,14 +162,17 @@ def sample(
         logits = subset_logits(backbone, states, legal).double()
         return legal_log_softmax(logits, temperature, top_p).cpu().numpy()
 
-    tries: dict[int, Tries] = {}  # equal choice objects share their tries
-    rows = [
-        LegalRow(prompt, tries.setdefault(id(choice), Tries(choice)), rng)
-        for prompt, choice, rng in zip(prompts, choices, rngs, strict=True)
-    ]
-    for first in range(0, len(rows), ROWS):
-        decode(backbone, rows[first : first + ROWS], log_softmax)
-    return [(tuple(row.chosen), row.log_prob) for row in rows]
+    draws = [Draw(rng) for rng in rngs]
+    members: dict[tuple[int, tuple[int, ...]], list[int]] = {}
+    for i, (prompt, choice) in enumerate(zip(prompts, choices, strict=True)):
+        members.setdefault((id(choice), tuple(prompt)), []).append(i)
+    rows, tries = [], {id(choice): Tries(choice) for choice in choices}
+    for (key, prompt), own in members.items():  # draws of one choice share a row until they part
+        for first in range(0, len(own), ROWS):
+            some = [draws[i] for i in own[first : first + ROWS]]
+            rows.append(LegalRow.begin(prompt, tries[key], some))
+    decode(backbone, [row for row in rows if row.node is not None], log_softmax)
+    return [(one.chosen, one.log_prob) for one in draws]
 
 
 def sample_text(
@@ -168,18 +184,21 @@ def sample_text(
     temperature: float = 1.0,
 ) -> list[list[int]]:
     """One free continuation per prompt, without any mask: token ids up to and with `stop`, at most
-    `limit`.
+    `limit`. temperature 0: the most probable token, of equals the first.
     """
-    check_temperature(temperature, 1.0)
+    check_temperature(temperature or 1.0, 1.0)
+    head = backbone.head.float().T
 
     def log_softmax(states, _):
-        logits = states.float() @ backbone.head.float().T
-        return torch.log_softmax(logits.double() / temperature, dim=-1).cpu().numpy()
+        logits = (states.float() @ head).double()
+        if temperature == 0:
+            best = torch.argmax(logits, -1, keepdim=True)
+            return torch.full_like(logits, -torch.inf).scatter(-1, best, 0.0).cpu().numpy()
+        return torch.log_softmax(logits / temperature, dim=-1).cpu().numpy()
 
     rows = [FreeRow(p, rng, stop, limit) for p, rng in zip(prompts, rngs, strict=True)]
-    for first in range(0, len(rows), ROWS):
-        decode(backbone, rows[first : first + ROWS], log_softmax)
-    return [row.tokens for row in rows]
+    decode(backbone, rows if limit > 0 else [], log_softmax)
+    return [row.said for row in rows]
 
 
 def check_temperature(temperature: float, top_p: float) -> None:
