@@ -195,16 +195,21 @@ def step(trainer: steps.Trainer, batch: Sequence[Sample], settings: FinetuneSett
     settings.tokens padded tokens (a longer row stands alone). Returns what `Trainer.step` does,
     `objectives.facts`, and tokens: what was read, without padding.
     """
-    rows = packed_rows(batch, settings.pack)
-    lengths = [tree_scores.length(_kept(row)) for row in rows]
-    chunks = packing.chunks(lengths, settings.tokens)
-    passes = [[s for i in chunk for s in rows[i]] for chunk in chunks]
+    parts, tokens = passes(batch, settings)
 
     def part(items: Sequence[list[Sample]]) -> torch.Tensor:
         return loss(trainer.backbone, items[0], settings.softmax, settings.pack)
 
-    facts = trainer.step(part, passes, part=1, count=len(batch))
-    return facts | objectives.facts(batch) | {"tokens": sum(lengths)}
+    facts = trainer.step(part, parts, part=1, count=len(batch))
+    return facts | objectives.facts(batch) | {"tokens": tokens}
+
+
+def passes(batch: Sequence[Sample], settings: FinetuneSettings) -> tuple[list[list[Sample]], int]:
+    """The samples of each pass over a logical batch, and the tokens of all without padding."""
+    rows = packed_rows(batch, settings.pack)
+    lengths = [tree_scores.length(_kept(row)) for row in rows]
+    chunks = packing.chunks(lengths, settings.tokens)
+    return [[s for i in chunk for s in rows[i]] for chunk in chunks], sum(lengths)
 
 
 @dataclass(frozen=True)
