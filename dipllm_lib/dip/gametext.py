@@ -18,7 +18,7 @@ import numpy as np
 
 from dipllm_lib.dip import orders, states, text
 from dipllm_lib.dip.boards import Boards
-from dipllm_lib.lm import packing
+from dipllm_lib.lm import choices, packing
 
 OVER = "COMPLETED"
 Place = tuple[int, int]  # number of the game in its list, number of the phase in the game
@@ -27,7 +27,8 @@ Place = tuple[int, int]  # number of the game in its list, number of the phase i
 @dataclass(frozen=True)
 class Row:
     """One position as token ids. board (T_b,), branches: one per power with something to decide;
-    tasks: tokens of each branch that are its task line.
+    tasks: tokens of each branch that are its task line; decisions: of each branch (t, legal, rank),
+    where its token t is legal[rank] of two or more legal ones.
     """
 
     game: str
@@ -35,6 +36,7 @@ class Row:
     board: tuple[int, ...]
     branches: tuple[tuple[int, ...], ...]
     tasks: tuple[int, ...]
+    decisions: tuple[tuple[tuple[int, tuple[int, ...], int], ...], ...]
 
     @property
     def length(self) -> int:
@@ -106,10 +108,23 @@ def rows(
     result = []
     for (n, k), listed in zip(places, decided(games, places), strict=True):
         phase = games[n]["phases"][k]
-        tasks = [encode(text.task_text(turn.name)) for turn, _ in listed]
-        said = [encode(text.joint_text(joint)) for _, joint in listed]
-        branches = tuple((*task, *words) for task, words in zip(tasks, said, strict=True))
-        board = tuple(encode(text.board_text(phase["state"])))
-        lengths = tuple(map(len, tasks))
-        result.append(Row(str(games[n]["id"]), phase["name"], board, branches, lengths))
+        tasks = [tuple(encode(text.task_text(turn.name))) for turn, _ in listed]
+        paths = [_path(text.OrderChoice(turn, encode), joint) for turn, joint in listed]
+        row = Row(
+            game=str(games[n]["id"]),
+            phase=phase["name"],
+            board=tuple(encode(text.board_text(phase["state"]))),
+            branches=tuple(task + path.tokens for task, path in zip(tasks, paths, strict=True)),
+            tasks=tuple(map(len, tasks)),
+            decisions=tuple(
+                tuple((len(task) + t, legal, rank) for t, legal, rank in path.decisions)
+                for task, path in zip(tasks, paths, strict=True)
+            ),
+        )
+        result.append(row)
     return result
+
+
+def _path(choice: text.OrderChoice, joint: orders.Joint) -> choices.Path:
+    """The tokens of a joint order with the legal ones beside them."""
+    return choices.path(choices.Tries(choice), choice.sequence(joint))

@@ -1,13 +1,8 @@
 """Next-token training of a language model on recorded games, before it sees any search.
 
-A row is one position with the orders of all powers as branches (`gametext`); no branch sees
-another one, since orders are given at the same time. The loss is the cross-entropy per token
-
-    L = - (1 / T) sum over the T target tokens t of a batch of log p(t | board, branch up to t)
-
-Targets are the tokens of the orders with their separators (`orders`), or all tokens of the row but
-the first (`text`). The measure is taken on games that are never trained on, in nats per order
-token, whatever the targets.
+Rows are positions of whole games (`gametext`), the loss is the cross-entropy of their orders, and
+the measures are taken on games that are never trained on (`gameloss`). AdamW, warmed up for one
+step in twenty, then to 0 by a cosine.
 
 All weights are trained, in float32; with `bfloat16` the products are computed in that precision.
 """
@@ -18,20 +13,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import torch
 
-from dipllm_lib.dip import gametext, text
+from dipllm_lib.dip import gameloss, gametext
 from dipllm_lib.dip.gametext import Row
-from dipllm_lib.dip.policies import Explicit
-from dipllm_lib.lm import adapters, packing, scoring, steps
+from dipllm_lib.lm import adapters, steps
 from dipllm_lib.lm.backbones import DTYPES, Backbone
-from dipllm_lib.run import seeding, stats
+from dipllm_lib.run import seeding
 
-TARGETS = ("orders", "text")
 PART = 4  # rows of one pass; those of a batch go by length, so there is little padding
-EVALUATED = 8  # rows of one pass of a measurement
 WARMUP = 20  # one step of so many is warm-up
 EVERY = 50  # steps between checkpoints
 NAME = "pretrained"  # under which the weights are attached
@@ -42,6 +33,7 @@ HISTORY = {
     "lr": float,
     "tokens": int,
     "heldout": float,
+    "masked": float,
 }  # fmt: skip
 
 
@@ -50,8 +42,9 @@ class PretrainSettings:
     """Size of the training; ValueError for a value that makes no sense.
 
     positions, heldout: rows of the games to train on and of those set aside · epochs · batch: rows
-    per optimiser step · lr: of AdamW, warmed up, then by cosine to 0 · targets: `orders` or
-    `text` · precision: of the products · evaluations: held-out measurements besides the first.
+    per optimiser step · lr: of AdamW, warmed up, then by cosine to 0 · targets: `orders`,
+    `legal` or `text` · precision: of the products · evaluations: held-out measurements besides the
+    first.
     """
 
     positions: int
@@ -64,7 +57,7 @@ class PretrainSettings:
     evaluations: int = 4
 
     def __post_init__(self):
-        for name, known in (("targets", TARGETS), ("precision", tuple(DTYPES))):
+        for name, known in (("targets", gameloss.TARGETS), ("precision", tuple(DTYPES))):
             value = getattr(self, name)
             if value not in known:
                 raise ValueError(f"unknown pretrain_{name} {value!r}: use {' or '.join(known)}")
@@ -79,39 +72,6 @@ class PretrainSettings:
             return settings
         names = [f.name for f in fields(cls) if hasattr(settings, f"pretrain_{f.name}")]
         return cls(**{name: getattr(settings, f"pretrain_{name}") for name in names})
-
-
-def log_probs(
-    backbone: Backbone, rows: Sequence[Row], targets: str, precision: str = "float32"
-) -> torch.Tensor:
-    """Log-probability (N,) float32 of every target token of `rows`, in their order."""
-    packed = packing.pack([r.board for r in rows], [r.branches for r in rows], backbone.device)
-    where = [place for i, row in enumerate(rows) for place in _places(packed, i, row, targets)]
-    found, columns, tokens = (torch.tensor(x, device=backbone.device) for x in zip(*where))
-    with torch.autocast(backbone.device.type, DTYPES[precision], enabled=precision != "float32"):
-        logits = packing.hidden(backbone, packed)[found, columns] @ backbone.head.T
-    return -torch.nn.functional.cross_entropy(logits.float(), tokens, reduction="none")
-
-
-def _places(packed: packing.Packed, i: int, row: Row, targets: str) -> list[tuple[int, int, int]]:
-    """(row of the batch, predicting column, token) of the target tokens of row i."""
-    whole = targets == "text"
-    places = [(i, t - 1, row.board[t]) for t in range(1, len(row.board))] if whole else []
-    for b, (branch, task) in enumerate(zip(row.branches, row.tasks, strict=True)):
-        first = 0 if whole else task
-        places += [(i, packed.predictor(i, b, t), branch[t]) for t in range(first, len(branch))]
-    return places
-
-
-def nats(backbone: Backbone, rows: Sequence[Row]) -> float:
-    """Cross-entropy of the orders of `rows` in nats per order token, over the whole vocabulary."""
-    ordered = sorted(rows, key=lambda row: row.length)
-    total = 0.0
-    with torch.inference_mode():
-        for first in range(0, len(ordered), EVALUATED):
-            part = ordered[first : first + EVALUATED]
-            total -= log_probs(backbone, part, "orders").double().sum().item()
-    return total / sum(row.order_tokens for row in rows)
 
 
 def batches(count: int, epochs: int, batch: int, seed: int) -> list[list[int]]:
@@ -139,7 +99,7 @@ def train(
     checkpoint: file to resume from and to save to, every EVERY steps and at the end; one of other
         settings, seed or data is started over.
     History, one row per step and one for step 0: step, loss (nats per target token), norm, lr,
-    tokens (columns read so far), heldout (nats per order token, NaN where not measured).
+    tokens (columns read so far), heldout and masked (nats per order token, NaN where not measured).
     """
     plan = batches(len(rows), settings.epochs, settings.batch, seed)
     trainer = steps.Trainer(
@@ -149,21 +109,21 @@ def train(
     key = _key(rows, settings, seed)
     history = _resume(trainer, checkpoint, key)
     if not history:
-        history = [_history_row(0, 0, nats(backbone, heldout))]
+        history = [_history_row(0, 0, *gameloss.nats(backbone, heldout))]
     measured = {
         round(len(plan) * (i + 1) / settings.evaluations) for i in range(settings.evaluations)
     }
 
     def loss(part: Sequence[Row]) -> torch.Tensor:
-        return -log_probs(backbone, part, settings.targets, settings.precision).sum()
+        return -gameloss.log_probs(backbone, part, settings.targets, settings.precision).sum()
 
     while trainer.done < len(plan):
         batch = sorted((rows[i] for i in plan[trainer.done]), key=lambda row: row.length)
-        targets = sum(_targets(row, settings.targets) for row in batch)
-        facts = trainer.step(loss, batch, PART, targets)
+        targets = sum(gameloss.targets_of(row, settings.targets) for row in batch)
+        facts = trainer.step(loss, batch, PART, max(targets, 1))
         tokens = history[-1]["tokens"] + sum(row.length for row in batch)
-        value = nats(backbone, heldout) if trainer.done in measured else None
-        history.append(_history_row(trainer.done, tokens, value, **facts))
+        values = gameloss.nats(backbone, heldout) if trainer.done in measured else (None, None)
+        history.append(_history_row(trainer.done, tokens, *values, **facts))
         if checkpoint and (trainer.done % EVERY == 0 or trainer.done == len(plan)):
             trainer.save(checkpoint, {"key": key, "history": history})
     return pd.DataFrame(history, columns=list(HISTORY)).astype(HISTORY)
@@ -186,16 +146,14 @@ def run(
     rows, unseen = (gametext.rows(games, part, backbone.encode) for part in (places, heldout))
     adapters.attach(backbone, NAME, 0)
     history = train(backbone, NAME, rows, unseen, settings, seed, checkpoint)
-    backbone.source["pretrained"] = (
-        f"{len(rows)} positions of {len({n for n, _ in places})} recorded games"
-        f" ({history['heldout'].iloc[-1]:.3f} nats per order token on unseen games)"
-    )
+    count = len({n for n, _ in places})
+    backbone.source["pretrained"] = f"{len(rows)} positions of {count} recorded games"
     return history, heldout
 
 
 def card(backbone: Backbone, settings: PretrainSettings, history: pd.DataFrame, made: str) -> str:
     """Five true lines for the folder of the trained weights; made: the notebook that trains."""
-    first, last = history["heldout"].iloc[0], history["heldout"].dropna().iloc[-1]
+    first, last = history["masked"].iloc[0], history["masked"].dropna().iloc[-1]
     lines = [
         f"# {NAME}\n",
         f"- Base model: {backbone.name}, {backbone.origin}.",
@@ -203,21 +161,16 @@ def card(backbone: Backbone, settings: PretrainSettings, history: pd.DataFrame, 
         f" games; made by notebooks/{made}.ipynb.",
         f"- Trained: all {backbone.parameters()} weights, {len(history) - 1} steps of AdamW from"
         f" {settings.lr}, {history['tokens'].iloc[-1]} tokens, targets {settings.targets}.",
-        f"- Result: {first:.3f} nats per order token on unseen games before, {last:.3f} after.",
+        f"- Result: {first:.3f} nats per order token on unseen games among the legal tokens before,"
+        f" {last:.3f} after.",
         "- Limits: it imitates the players of the games, good or bad; the decoder, not the model,"
         " keeps orders legal.",
     ]
     return "\n".join(lines) + "\n"
 
 
-def _targets(row: Row, targets: str) -> int:
-    """Number of target tokens of a row."""
-    whole = len(row.board) - 1 + sum(map(len, row.branches))
-    return row.order_tokens if targets == "orders" else whole
-
-
-def _history_row(step: int, tokens: int, heldout, loss=None, norm=None, lr=None) -> dict:
-    return dict(zip(HISTORY, (step, loss, norm, lr, tokens, heldout), strict=True))
+def _history_row(step: int, tokens: int, heldout, masked, loss=None, norm=None, lr=None) -> dict:
+    return dict(zip(HISTORY, (step, loss, norm, lr, tokens, heldout, masked), strict=True))
 
 
 def _key(rows: Sequence[Row], settings: PretrainSettings, seed: int) -> str:
@@ -238,47 +191,3 @@ def _resume(trainer: steps.Trainer, checkpoint: Path | None, key: str) -> list[d
         checkpoint.unlink()
         return []
     return trainer.resume(checkpoint)["history"]
-
-
-def divergence(
-    backbone: Backbone,
-    games: Sequence[Mapping],
-    places: Sequence[gametext.Place],
-    policy: Explicit,
-    rng: np.random.Generator,
-    resamples: int,
-) -> pd.DataFrame:
-    """How far players are from the policy that played some places of saved games.
-
-    One row each for the uniform choice among the legal orders of each unit, the model masked to
-    legal orders as at play, and `policy` itself: player, nats (mean of -log p of the recorded
-    joint orders), kl (mean of log policy - log p, an estimate of KL(policy || player) in nats per
-    power-turn, with interval), turns.
-    """
-    decided = [pair for listed in gametext.decided(games, places) for pair in listed]
-    turns, joints = zip(*decided)
-    choices = [text.OrderChoice(turn, backbone.encode) for turn in turns]
-    own = np.array([policy.log_prob(t, [joint])[0] for t, joint in decided])
-    found = {
-        "uniform": np.array([_uniform(t, joint) for t, joint in decided]),
-        "model": _model(backbone, turns, choices, joints),
-        "policy": own,
-    }
-    rows = []
-    for name, values in found.items():
-        kl, low, high = stats.mean_interval(own - values, rng, resamples)
-        row = {"player": name, "nats": -values.mean(), "kl": kl, "kl_low": low, "kl_high": high}
-        rows.append(row | {"turns": len(values)})
-    return pd.DataFrame(rows)
-
-
-def _uniform(turn, joint) -> float:
-    """log-probability of a joint order when every unit chooses uniformly among its legal orders."""
-    return -sum(float(np.log(len(turn.options(joint[:d])))) for d in range(turn.slots))
-
-
-def _model(backbone, turns, choices, joints) -> np.ndarray:
-    prompts = [backbone.encode(text.prompt(turn)) for turn in turns]
-    sequences = [[c.sequence(joint)] for c, joint in zip(choices, joints, strict=True)]
-    found = scoring.log_prob(backbone, prompts, choices, sequences)
-    return np.array([values[0] for values in found])

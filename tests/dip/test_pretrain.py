@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from dipllm_lib.dip import game, gametext, orders, policies, pretrain, states, text
+from dipllm_lib.dip import game, gameloss, gametext, orders, policies, pretrain, states, text
 from dipllm_lib.dip.agent import LMAgent
 from dipllm_lib.lm import adapters, backbones, steps
 
@@ -55,6 +55,11 @@ def test_rows_by_hand(backbone):
     assert (" " + text.board_text(state)) == backbone.tokenizer.text(row.board)
     assert row.tasks == (3, 3) and row.order_tokens == 6 + 4
     assert row.length == len(row.board) + (9 - 1) + (7 - 1)
+    # B or W, A or F, Bre or Mar (fleets), then F Mar or W; A or F, Tun or Ven
+    choices = [[(t, len(legal)) for t, legal, _ in part] for part in row.decisions]
+    assert choices == [[(3, 2), (4, 2), (5, 2), (7, 2)], [(3, 2), (4, 2)]]
+    told = [set(backbone.tokenizer.text(legal).split()) for _, legal, _ in row.decisions[0]]
+    assert told == [{"B", "W"}, {"A", "F"}, {"Bre", "Mar"}, {"B", "W"}]
 
 
 def test_split_sets_whole_games_aside(games):
@@ -77,10 +82,25 @@ def test_missing_orders_are_one_line(games):
     assert gametext.decided([broken], []) == []
 
 
+def test_legal_targets_are_the_probabilities_at_play(backbone, games, rows):
+    """Sum over the decisions of a row = sum over its powers of the agent's log-probability."""
+    agent, places = LMAgent(backbone, 1.0), [(0, 0), (0, 1), (1, 0)]
+    given = gametext.rows(games, places, backbone.encode)
+    for row, listed in zip(given, gametext.decided(games, places), strict=True):
+        expected = sum(agent.log_prob(turn, [joint])[0] for turn, joint in listed)
+        found = gameloss.log_probs(backbone, [row], "legal")
+        assert found.sum().item() == pytest.approx(expected, rel=1e-5)
+        assert len(found) == gameloss.targets_of(row, "legal")
+    settings = replace(SETTINGS, targets="legal", epochs=8)
+    history, _ = pretrain.run(backbone, games, settings, 0)
+    assert history["masked"].iloc[-1] < history["masked"].iloc[0]
+    assert history["heldout"].iloc[-1] > 4  # the other tokens are not learned
+
+
 @pytest.mark.parametrize("targets", ["orders", "text"])
 def test_loss_equals_one_plain_pass_for_each_branch(backbone, rows, targets):
     """The board's tokens count once, in `text` only; no branch sees another one."""
-    found, expected = pretrain.log_probs(backbone, rows[:3], targets), []
+    found, expected = gameloss.log_probs(backbone, rows[:3], targets), []
 
     def plain(ids):
         table = backbone.model(input_ids=torch.tensor([ids])).logits[0].double()
@@ -93,14 +113,14 @@ def test_loss_equals_one_plain_pass_for_each_branch(backbone, rows, targets):
             first = len(row.board) - 1 + (task if targets == "orders" else 0)
             expected += plain([*row.board, *branch])[first:]
     assert found.tolist() == pytest.approx(expected, abs=1e-5)
-    assert len(found) == sum(pretrain._targets(row, targets) for row in rows[:3])
+    assert len(found) == sum(gameloss.targets_of(row, targets) for row in rows[:3])
 
 
 def test_nats_do_not_depend_on_the_batch(backbone, rows):
-    one = [pretrain.nats(backbone, [row]) * row.order_tokens for row in rows]
+    one = [np.multiply(gameloss.nats(backbone, [row]), row.order_tokens) for row in rows]
     mean = sum(one) / sum(row.order_tokens for row in rows)
-    assert pretrain.nats(backbone, rows) == pytest.approx(mean, rel=1e-6)
-    assert mean == pytest.approx(np.log(backbone.tokenizer.size), abs=0.2)  # untrained
+    assert gameloss.nats(backbone, rows) == pytest.approx(mean, rel=1e-6)
+    assert mean[0] == pytest.approx(np.log(backbone.tokenizer.size), abs=0.2)  # untrained
 
 
 def test_training_lowers_the_error_and_repeats(backbone, games):
@@ -141,8 +161,8 @@ def test_resume_gives_the_same_weights(games, tmp_path, monkeypatch):
 
 
 def test_autocast_is_near_float32(backbone, rows):
-    exact = pretrain.log_probs(backbone, rows[:2], "orders")
-    rounded = pretrain.log_probs(backbone, rows[:2], "orders", "bfloat16")
+    exact = gameloss.log_probs(backbone, rows[:2], "orders")
+    rounded = gameloss.log_probs(backbone, rows[:2], "orders", "bfloat16")
     assert rounded.dtype == torch.float32 and not torch.equal(exact, rounded)
     assert (exact - rounded).abs().max() < 0.05
 
@@ -150,7 +170,7 @@ def test_autocast_is_near_float32(backbone, rows):
 def test_divergence_against_the_uniform_player(backbone, games):
     """Of the player that made the games the uniform choice is the truth: its rows agree."""
     places = [(0, 0), (1, 0)]
-    table = pretrain.divergence(
+    table = gameloss.divergence(
         backbone, games, places, Uniform(), np.random.default_rng(0), 100
     ).set_index("player")
     assert table["turns"].tolist() == [14, 14, 14]
@@ -189,7 +209,9 @@ def test_an_adapter_goes_on_from_the_trained_weights(backbone, games, tmp_path):
 def test_settings_are_read_and_checked():
     named = {f"pretrain_{k}": v for k, v in asdict(SETTINGS).items()}
     assert pretrain.PretrainSettings.of(SimpleNamespace(**named)) == SETTINGS
-    with pytest.raises(ValueError, match="unknown pretrain_targets 'all': use orders or text"):
+    with pytest.raises(
+        ValueError, match="unknown pretrain_targets 'all': use orders or legal or text"
+    ):
         replace(SETTINGS, targets="all")
     with pytest.raises(ValueError, match="pretrain_batch is 0: need at least 1"):
         replace(SETTINGS, batch=0)
