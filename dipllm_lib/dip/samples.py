@@ -92,12 +92,13 @@ def shuffled(samples: Sequence[Sample], rng: np.random.Generator) -> list[Sample
 
 
 def split(
-    rows: Sequence[dict], train: int, heldout: int, rng: np.random.Generator
+    rows: Sequence[dict], train: int, heldout: int, rng: np.random.Generator, pack: str = "turn"
 ) -> tuple[list[dict], list[dict]]:
     """(training rows, held-out rows), at most `train` and `heldout` of them, from different games.
 
-    Whole games are set aside until they hold `heldout` power-turns. Raises ValueError if no game is
-    left to train on.
+    Whole games are set aside until they hold `heldout` power-turns. pack: `position` draws whole
+    positions, as many as fit, so that their powers can share a row; `turn` single power-turns.
+    Raises ValueError if no game is left to train on.
     """
     names = sorted({row["game"] for row in rows})
     aside: set[str] = set()
@@ -110,7 +111,22 @@ def split(
     parts = [], []
     for row in rows:
         parts[row["game"] in aside].append(row)
-    return _some(parts[0], train, rng), _some(parts[1], heldout, rng)
+    draw = _some_positions if pack == "position" else _some
+    return draw(parts[0], train, rng), draw(parts[1], heldout, rng)
+
+
+def _some_positions(rows: list[dict], most: int, rng: np.random.Generator) -> list[dict]:
+    """Whole positions in random order until the next would pass `most` rows; in their old order."""
+    positions: dict[tuple[str, str], list[int]] = {}
+    for i, row in enumerate(rows):
+        positions.setdefault((row["game"], row["phase"]), []).append(i)
+    members = list(positions.values())
+    chosen: list[int] = []
+    for k in rng.permutation(len(members)).tolist():
+        if len(chosen) + len(members[k]) > most:
+            break
+        chosen += members[k]
+    return [rows[i] for i in sorted(chosen)]
 
 
 def _some(rows: list[dict], most: int, rng: np.random.Generator) -> list[dict]:

@@ -125,6 +125,22 @@ def test_split_keeps_games_apart(rows):
         finetune.split(rows, 10, 1000, np.random.default_rng(0))
 
 
+def test_split_by_positions_keeps_them_whole(rows):
+    def sizes(some):
+        found = {}
+        for row in some:
+            key = row["game"], row["phase"]
+            found[key] = found.get(key, 0) + 1
+        return found
+
+    train, heldout = finetune.split(rows, 20, 15, np.random.default_rng(0), "position")
+    assert 14 <= len(train) <= 20 and 8 <= len(heldout) <= 15
+    assert not {r["game"] for r in train} & {r["game"] for r in heldout}
+    whole = sizes(rows)
+    assert all(whole[key] == n for part in (train, heldout) for key, n in sizes(part).items())
+    assert train == [row for row in rows if row in train]
+
+
 def test_bad_rows_and_settings_are_one_line(backbone, rows):
     for change, match in [
         ({"target": [0.5, 0.4]}, "the target is no distribution"),
