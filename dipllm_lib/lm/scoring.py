@@ -180,11 +180,11 @@ def sample_text(
     prompts: Sequence[Sequence[int]],
     rngs: Sequence[np.random.Generator],
     stop: int,
-    limit: int,
+    limit: int | Sequence[int],
     temperature: float = 1.0,
 ) -> list[list[int]]:
     """One free continuation per prompt, without any mask: token ids up to and with `stop`, at most
-    `limit`. temperature 0: the most probable token, of equals the first.
+    `limit` (of all, or of each). temperature 0: the most probable token, of equals the first.
     """
     check_temperature(temperature or 1.0, 1.0)
     head = backbone.head.float().T
@@ -196,8 +196,10 @@ def sample_text(
             return torch.full_like(logits, -torch.inf).scatter(-1, best, 0.0).cpu().numpy()
         return torch.log_softmax(logits / temperature, dim=-1).cpu().numpy()
 
-    rows = [FreeRow(p, rng, stop, limit) for p, rng in zip(prompts, rngs, strict=True)]
-    decode(backbone, rows if limit > 0 else [], log_softmax)
+    limits = np.broadcast_to(limit, len(prompts)).tolist()
+    given = zip(prompts, rngs, limits, strict=True)
+    rows = [FreeRow(prompt, rng, stop, most) for prompt, rng, most in given]
+    decode(backbone, [row for row in rows if row.limit > 0], log_softmax)
     return [row.said for row in rows]
 
 
