@@ -194,6 +194,7 @@ def test_many_turns_at_once_as_a_search_asks(backbone, turns):
     drawn = agent.samples(own, 5, [np.random.default_rng(4)] * len(own))
     again = agent.samples(own, 5, [np.random.default_rng(4)] * len(own))
     assert drawn == again and len({tuple(joints) for joints in drawn}) == len(own)
+    assert agent.samples(own[:1], 5, [np.random.default_rng(4)]) == drawn[:1]
     found = agent.log_probs(own, drawn)
     for turn, joints, logs in zip(own, drawn, found, strict=True):
         assert np.allclose(logs, agent.log_prob(turn, joints), atol=1e-5)
