@@ -50,7 +50,9 @@ def trie(options: Sequence[tuple[int, ...]]) -> Node:
         for token in tokens:
             if node.index >= 0:
                 raise ValueError(f"option {node.index} is a token prefix of option {index}")
-            node = node.children.setdefault(token, Node())
+            if token not in node.children:
+                node.children[token] = Node()
+            node = node.children[token]
         if node.children or node.index >= 0 or not tokens:
             raise ValueError(f"option {index} is empty, or a token prefix of another option")
         node.index = index
