@@ -10,8 +10,13 @@ The keys of a row lie without gaps in a buffer that grows by doubling: nothing t
 moved when tokens are added. Matrix products run over the tokens alone; only the attention of a
 batch is padded, on the right, and padding is masked.
 
+In bfloat16 on a CPU a product of a token with a matrix has the same bits in any batch, but a sum
+over keys depends on where in the buffer they lie, and one rounding that goes the other way grows to
+a tenth of a nat in thirty layers. There the weights of the attention are summed in float64
+(`_exact`), so that a log-probability has the same bits alone, in a batch and on a branch.
+
 Shapes: N new tokens of all rows, B rows of a pass, T tokens of the largest tree, C columns, H
-width. Keys and values of a layer: (2, rows, key heads, columns, head size).
+width. Keys, and values, of a layer: (rows, key heads, columns, head size).
 """
 
 from collections.abc import Sequence
@@ -52,15 +57,17 @@ class Cache:
         self.groups = attention.num_key_value_groups
         self.key_heads = backbone.causal.config.num_key_value_heads
         self.lengths = np.zeros(rows, np.int64)
-        self.layers: list[torch.Tensor] = []
+        self.layers: list[tuple[torch.Tensor, torch.Tensor]] = []  # keys, values
         for layer in self.model.layers:
-            weight = layer.input_layernorm.weight  # its layer may lie on another device
-            shape = (2, rows, self.key_heads, 0, self.size)
-            self.layers.append(torch.zeros(shape, dtype=backbone.head.dtype, device=weight.device))
+            device = layer.input_layernorm.weight.device  # its layer may lie on another one
+            shape = (rows, self.key_heads, 0, self.size)
+            exact = _is_exact(backbone.head.dtype, device)
+            types = (torch.float32, torch.float64) if exact else (backbone.head.dtype,) * 2
+            self.layers.append(tuple(torch.zeros(shape, dtype=t, device=device) for t in types))
 
     def _reserve(self, rows: int, columns: int) -> None:
         """Room for that many rows and columns."""
-        have_rows, have_columns = self.layers[0].shape[1], self.layers[0].shape[3]
+        have_rows, _, have_columns, _ = self.layers[0][0].shape
         if rows <= have_rows and columns <= have_columns:
             return
         if rows > have_rows:
@@ -69,10 +76,11 @@ class Cache:
         if columns > have_columns:
             columns = -(-max(columns, have_columns + have_columns // 2) // ROOM) * ROOM
         rows, columns = max(rows, have_rows), max(columns, have_columns)
-        for i, old in enumerate(self.layers):
-            new = old.new_zeros((2, rows, self.key_heads, columns, self.size))
-            new[:, :have_rows, :, :have_columns] = old
-            self.layers[i] = new
+        for i, pair in enumerate(self.layers):
+            more = [old.new_zeros((rows, self.key_heads, columns, self.size)) for old in pair]
+            for old, new in zip(pair, more, strict=True):
+                new[:have_rows, :, :have_columns] = old
+            self.layers[i] = tuple(more)
 
     def read(self, rows: Sequence[int], trees: Sequence[Tree]) -> torch.Tensor:
         """Hidden states (N, H) of the tokens of the trees, tree after tree, in the order of their
@@ -116,14 +124,16 @@ class Cache:
         device = self.backbone.causal.get_input_embeddings().weight.device
         x = self.model.embed_tokens(torch.from_numpy(ids).to(device))
         turn = self.model.rotary_emb(x[None], torch.from_numpy(positions)[None].to(device))
-        bias = torch.zeros(mask.shape, dtype=x.dtype)
+        exact = _is_exact(x.dtype, device)
+        bias = torch.zeros(mask.shape, dtype=torch.float32 if exact else x.dtype)
         bias = bias.masked_fill_(torch.from_numpy(~mask), -torch.inf)
         bias = bias.repeat(1, self.groups, 1)[:, None]  # (B, 1, groups T, C)
         cos, sin = (part[0][:, None] for part in turn)
         for layer, kept in zip(self.model.layers, self.layers, strict=True):
-            if x.device != kept.device or bias.device != kept.device:
-                x, cos, sin, bias = (t.to(kept.device) for t in (x, cos, sin, bias))
-            at = place.on(kept.device)
+            device = kept[0].device
+            if x.device != device or bias.device != device:
+                x, cos, sin, bias = (t.to(device) for t in (x, cos, sin, bias))
+            at = place.on(device)
             found = self._attend(
                 layer.self_attn, layer.input_layernorm(x), cos, sin, bias, kept, at
             )
@@ -135,10 +145,10 @@ class Cache:
         """Self-attention of the new tokens x (N, H); their keys and values enter `kept`."""
         rows, columns, slots, cut, width = at
         query = _turned(attention.q_proj(x).view(len(x), -1, self.size), cos, sin)
-        kept[0][rows, :, columns] = _turned(
-            attention.k_proj(x).view(len(x), -1, self.size), cos, sin
-        )
-        kept[1][rows, :, columns] = attention.v_proj(x).view(len(x), -1, self.size)
+        key = _turned(attention.k_proj(x).view(len(x), -1, self.size), cos, sin)
+        kept[0][rows, :, columns] = key.to(kept[0].dtype)
+        value = attention.v_proj(x).view(len(x), -1, self.size)
+        kept[1][rows, :, columns] = value.to(kept[1].dtype)
         # the query heads of a key head lie one after the other, as more queries of the same head
         count, columns = len(bias), bias.shape[-1]
         table = query.new_zeros(count * width, self.key_heads, self.groups, self.size)
@@ -146,9 +156,8 @@ class Cache:
         table = table.view(count, width, self.key_heads, self.groups, self.size)
         table = table.permute(0, 2, 3, 1, 4).reshape(count, self.key_heads, -1, self.size)
         keys, values = kept[0][cut, :, :columns], kept[1][cut, :, :columns]
-        found = scaled_dot_product_attention(
-            table, keys, values, attn_mask=bias, scale=attention.scaling
-        )
+        attend = _exact if keys.dtype != values.dtype else scaled_dot_product_attention
+        found = attend(table, keys, values, attn_mask=bias, scale=attention.scaling)
         found = found.view(count, self.key_heads, self.groups, width, self.size)
         found = found.permute(0, 3, 1, 2, 4).reshape(count * width, -1)[slots]
         return attention.o_proj(found)
@@ -167,8 +176,8 @@ class Cache:
                     target.append(start + step)
             self.lengths[row] += len(path)
         if where:
-            for kept in self.layers:
-                kept[:, where, :, target] = kept[:, where, :, source]
+            for kept in (part for pair in self.layers for part in pair):
+                kept[where, :, target] = kept[where, :, source]
 
     def clear(self, rows: Sequence[int]) -> None:
         """Rows that have read nothing."""
@@ -184,8 +193,8 @@ class Cache:
             return
         columns = int(self.lengths[sources].max()) + beyond
         self._reserve(int(targets.max()) + 1, columns)
-        for kept in self.layers:
-            kept[:, targets, :, :columns] = kept[:, sources, :, :columns]
+        for kept in (part for pair in self.layers for part in pair):
+            kept[targets, :, :columns] = kept[sources, :, :columns]
         self.lengths[targets] = self.lengths[sources]
 
 
@@ -209,3 +218,23 @@ def _turned(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tens
     """Rotary position: x (N, heads, size) turned by the angles of its position."""
     low, high = x.chunk(2, -1)
     return x * cos + torch.cat((-high, low), -1) * sin
+
+
+def _is_exact(dtype: torch.dtype, device: torch.device) -> bool:
+    return dtype == torch.bfloat16 and device.type == "cpu"
+
+
+def _exact(
+    query: torch.Tensor,
+    keys: torch.Tensor,
+    values: torch.Tensor,
+    attn_mask: torch.Tensor,
+    scale: float,
+) -> torch.Tensor:
+    """Attention of bfloat16 queries to float32 keys and float64 values, in bfloat16; see the
+    module's text. The rounding of the float64 sums is far below that of the result.
+    """
+    scores = torch.matmul(query.float(), keys.transpose(-1, -2)).mul_(scale).add_(attn_mask)
+    weights = scores.sub_(scores.amax(-1, keepdim=True)).exp_().double()
+    found = torch.matmul(weights, values).div_(weights.sum(-1, keepdim=True))
+    return found.to(query.dtype)

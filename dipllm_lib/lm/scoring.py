@@ -9,18 +9,19 @@ function. A temperature must be positive: T -> 0 is play of the most probable to
 in practice.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
 
 from dipllm_lib.lm.backbones import Backbone
-from dipllm_lib.lm.cache import Cache
-from dipllm_lib.lm.choices import Choice, Path, Tries, path
+from dipllm_lib.lm.cache import Cache, chain
+from dipllm_lib.lm.choices import Choice, Path, Tries
+from dipllm_lib.lm.choices import path as token_path
 from dipllm_lib.lm.decoding import ROWS, Draw, FreeRow, LegalRow, decode, shared_prefixes
 from dipllm_lib.lm.packing import Tree
 
-TOKENS = 1024  # tokens of one pass
+TOKENS = 192  # tokens of one pass: fewer read the weights too often, more attend to too much
 
 
 def log_prob(
@@ -41,7 +42,7 @@ def log_prob(
     paths = []
     for choice, wanted in zip(choices, sequences, strict=True):
         tries = Tries(choice)
-        paths.append([path(tries, sequence) for sequence in wanted])
+        paths.append([token_path(tries, sequence) for sequence in wanted])
     return path_log_prob(backbone, prompts, paths, temperature, top_p)
 
 
@@ -56,16 +57,23 @@ def path_log_prob(
     """`log_prob` for choices that are already tokens; the same shapes."""
     check_temperature(temperature, top_p)
     out = [np.zeros(len(row)) for row in paths]
-    for members in _portions(prompts, paths):
-        reads = _Reads()
-        for i in members:
-            reads.add(i, prompts[i], paths[i])
-        states = Cache(backbone).read([0], [reads.tree])
-        states = states[torch.tensor([node for node, _ in reads.lines], device=states.device)]
-        logits = subset_logits(backbone, states, [legal for _, legal in reads.lines]).double()
-        table = legal_log_softmax(logits, temperature, top_p).cpu().numpy()
-        for i, k, line, rank in reads.wanted:
-            out[i][k] += table[line, rank]
+    some = [i for i, row in enumerate(paths) if any(path.decisions for path in row)]
+    if not all(len(prompts[i]) for i in some):
+        raise ValueError("a prompt must have at least one token: nothing else predicts one")
+    cache = Cache(backbone)
+    for shared, members in shared_prefixes([prompts[i] for i in some]):
+        group = [some[m] for m in members]
+        cache.clear([0])
+        if shared:
+            cache.read([0], [chain(prompts[group[0]][:shared])])
+            cache.keep([0], [range(shared)])
+        for reads in _passes(shared, group, prompts, paths):
+            states = cache.read([0], [reads.tree])
+            states = states[torch.tensor([node for node, _ in reads.lines], device=states.device)]
+            logits = subset_logits(backbone, states, [legal for _, legal in reads.lines]).double()
+            table = legal_log_softmax(logits, temperature, top_p).cpu().numpy()
+            for i, k, line, rank in reads.wanted:
+                out[i][k] += table[line, rank]
     return out
 
 
@@ -80,37 +88,33 @@ class _Reads:
         self.lines: dict[tuple[int, tuple[int, ...]], int] = {}
         self.wanted: list[tuple[int, int, int, int]] = []
 
-    def add(self, i: int, prompt: Sequence[int], paths: Sequence[Path]) -> None:
-        if not len(prompt):
-            raise ValueError("a prompt must have at least one token: nothing else predicts one")
-        end = self.tree.add(prompt)[-1]
-        for k, one in enumerate(paths):
-            last = one.decisions[-1][0] if one.decisions else 0  # what is after it is not read
-            nodes = [end, *self.tree.add(one.tokens[:last], end)]
-            for position, legal, rank in one.decisions:
-                line = self.lines.setdefault((nodes[position], legal), len(self.lines))
-                self.wanted.append((i, k, line, rank))
+    def add(self, i: int, k: int, prompt: Sequence[int], path: Path) -> None:
+        last = path.decisions[-1][0]  # what is after it is not read
+        nodes = self.tree.add([*prompt, *path.tokens[:last]])[len(prompt) - 1 :]
+        for position, legal, rank in path.decisions:
+            line = self.lines.setdefault((nodes[position], legal), len(self.lines))
+            self.wanted.append((i, k, line, rank))
 
 
-def _portions(prompts: Sequence[Sequence[int]], paths: Sequence[Sequence[Path]]) -> list[list[int]]:
-    """Indices of prompts that are read in one pass: with much in common, of about TOKENS tokens.
-
-    Prompts without a decision are in none.
+def _passes(
+    shared: int,
+    group: Sequence[int],
+    prompts: Sequence[Sequence[int]],
+    paths: Sequence[Sequence[Path]],
+) -> Iterator[_Reads]:
+    """Passes of about TOKENS tokens over the paths of prompts whose first `shared` tokens are read;
+    paths that begin alike are neighbours.
     """
-    parts = []
-    some = [i for i, row in enumerate(paths) if any(path.decisions for path in row)]
-    for shared, members in shared_prefixes([prompts[i] for i in some]):
-        room = 0
-        for i in (some[m] for m in members):
-            reads = _Reads()
-            reads.add(i, prompts[i], paths[i])
-            own = len(reads.tree.tokens)
-            if own - shared > room:
-                parts.append([])
-                room = TOKENS - shared
-            parts[-1].append(i)
-            room -= own - shared
-    return parts
+    reads = _Reads()
+    for i in group:
+        own = [k for k, path in enumerate(paths[i]) if path.decisions]
+        for k in sorted(own, key=lambda k: paths[i][k].tokens):
+            reads.add(i, k, prompts[i][shared:], paths[i][k])
+            if len(reads.tree.tokens) >= TOKENS:
+                yield reads
+                reads = _Reads()
+    if reads.wanted:
+        yield reads
 
 
 def subset_logits(

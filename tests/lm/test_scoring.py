@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from dipllm_lib.lm import decoding, packing, scoring
+from dipllm_lib.lm import backbones, decoding, packing, scoring
 
 
 def generators(n, seed=0):
@@ -222,7 +222,9 @@ def test_shared_prefixes_by_hand():
 
 
 def test_powers_of_one_position_are_scored_in_one_pass(tiny, table, monkeypatch):
-    """The board is read once, and each first token of the orders: 6 + 3 (2 + 1) tokens."""
+    """The board and all they share is read once, then each one's last token and the orders but the
+    last of each.
+    """
     backbone, trees = tiny(), []
     read = scoring.Cache.read
     monkeypatch.setattr(
@@ -233,7 +235,7 @@ def test_powers_of_one_position_are_scored_in_one_pass(tiny, table, monkeypatch)
     board, choice = [1, 2, 3, 4, 5, 6], table([(8, 40), (9, 40)], [(1, 41), (2, 41)])
     prompts = [[*board, 20, k] for k in (7, 8, 9)]
     found = scoring.log_prob(backbone, prompts, [choice] * 3, [every(choice)] * 3)
-    assert [len(tree.tokens) for tree in trees] == [6 + 1 + 3 * (1 + 4)]
+    assert [len(tree.tokens) for tree in trees] == [6 + 1, 3 * (1 + 2 + 2)]
     for prompt, row in zip(prompts, found, strict=True):
         single = [brute_force(backbone, prompt, choice, sequence) for sequence in every(choice)]
         assert np.allclose(row, single, atol=1e-5)
@@ -248,17 +250,25 @@ def test_small_passes_give_the_same(tiny, cases, monkeypatch):
     assert all(np.allclose(a, b, atol=1e-5) for a, b in zip(whole, parts, strict=True))
 
 
-def test_bfloat16_agrees_with_one_by_one(tiny, cases):
-    """To 1e-3 of a nat, in batches, and in what samples say of themselves."""
-    backbone, (prompts, choices) = tiny(dtype="bfloat16"), cases
-    sequences = [every(choice) for choice in choices]
-    found = scoring.log_prob(backbone, prompts, choices, sequences)
-    for prompt, choice, wanted, row in zip(prompts, choices, sequences, found, strict=True):
-        alone = [scoring.log_prob(backbone, [prompt], [choice], [[s]])[0][0] for s in wanted]
-        assert np.allclose(row, alone, atol=1e-3)
-    drawn = scoring.sample(backbone, prompts, choices, generators(4))
-    again = scoring.log_prob(backbone, prompts, choices, [[s] for s, _ in drawn])
-    assert np.allclose([log for _, log in drawn], np.concatenate(again), atol=1e-3)
+def test_bfloat16_has_the_same_bits_alone_in_a_batch_and_on_a_branch(table):
+    """Of a model of four layers, where one other rounding would grow: log-probabilities of paths
+    scored alone, together, by the draws themselves and with other paths read ahead.
+    """
+    words = tuple(f"w{i}" for i in range(1, 42))
+    sizes = {"hidden": 64, "layers": 4, "heads": 4, "words": words, "seed": 0}
+    backbone = backbones.load("scratch", **sizes, dtype="bfloat16")
+    slot = [(a, b, 40) for a in range(1, 7) for b in range(7, 11)]
+    choice, board = table(slot, slot, slot), [1 + 7 * k % 39 for k in range(60)]
+    prompts = [[*board, 1 + k % 5] for k in range(20)]
+    drawn = scoring.sample(backbone, prompts, [choice] * 20, generators(20))
+    sequences = [[s for s, _ in drawn]] * 20
+    found = scoring.log_prob(backbone, prompts, [choice] * 20, sequences)
+    for i, (prompt, (own, log)) in enumerate(zip(prompts, drawn, strict=True)):
+        alone = scoring.log_prob(backbone, [prompt], [choice], [[own]])[0][0]
+        assert found[i][i] == pytest.approx(alone, abs=1e-3)
+        assert log == pytest.approx(alone, abs=1e-3)
+        (single,) = scoring.sample(backbone, [prompt], [choice], generators(20)[i : i + 1])
+        assert single[0] == own and single[1] == pytest.approx(log, abs=1e-3)
 
 
 def test_greedy_text_is_the_most_probable_token(tiny):
