@@ -13,7 +13,9 @@ batch is padded, on the right, and padding is masked.
 In bfloat16 on a CPU a product of a token with a matrix has the same bits in any batch, but a sum
 over keys depends on where in the buffer they lie, and one rounding that goes the other way grows to
 a tenth of a nat in thirty layers. There the weights of the attention are summed in float64
-(`_exact`), so that a log-probability has the same bits alone, in a batch and on a branch.
+(`_exact`), so that a log-probability has the same bits alone, in a batch and on a branch. For the
+float32 products of an adapter a pass has at least LEAST tokens: for fewer the libraries add in
+another order.
 
 Shapes: N new tokens of all rows, B rows of a pass, T tokens of the largest tree, C columns, H
 width. Keys, and values, of a layer: (rows, key heads, columns, head size).
@@ -29,6 +31,7 @@ from dipllm_lib.lm.backbones import Backbone
 from dipllm_lib.lm.packing import Tree
 
 ROOM = 64  # columns are added in multiples of it
+LEAST = 8  # tokens of a pass; what is missing is filled up and thrown away
 
 
 def chain(tokens: Sequence[int]) -> Tree:
@@ -122,6 +125,8 @@ class Cache:
     def _forward(self, ids, positions, mask, place: "_Place") -> torch.Tensor:
         """The Llama of `transformers`, with its own layers; (N, H)."""
         device = self.backbone.causal.get_input_embeddings().weight.device
+        count, missing = len(ids), max(LEAST - len(ids), 0)
+        ids, positions = np.pad(ids, (0, missing)), np.pad(positions, (0, missing))
         x = self.model.embed_tokens(torch.from_numpy(ids).to(device))
         turn = self.model.rotary_emb(x[None], torch.from_numpy(positions)[None].to(device))
         exact = _is_exact(x.dtype, device)
@@ -139,20 +144,20 @@ class Cache:
             )
             x = x + found
             x = x + layer.mlp(layer.post_attention_layernorm(x))
-        return self.model.norm(x.to(self.model.norm.weight.device))
+        return self.model.norm(x.to(self.model.norm.weight.device))[:count]
 
     def _attend(self, attention, x, cos, sin, bias, kept, at) -> torch.Tensor:
         """Self-attention of the new tokens x (N, H); their keys and values enter `kept`."""
         rows, columns, slots, cut, width = at
         query = _turned(attention.q_proj(x).view(len(x), -1, self.size), cos, sin)
         key = _turned(attention.k_proj(x).view(len(x), -1, self.size), cos, sin)
-        kept[0][rows, :, columns] = key.to(kept[0].dtype)
         value = attention.v_proj(x).view(len(x), -1, self.size)
-        kept[1][rows, :, columns] = value.to(kept[1].dtype)
+        kept[0][rows, :, columns] = key[: len(rows)].to(kept[0].dtype)
+        kept[1][rows, :, columns] = value[: len(rows)].to(kept[1].dtype)
         # the query heads of a key head lie one after the other, as more queries of the same head
         count, columns = len(bias), bias.shape[-1]
         table = query.new_zeros(count * width, self.key_heads, self.groups, self.size)
-        table[slots] = query.view(len(x), self.key_heads, self.groups, self.size)
+        table[slots] = query[: len(slots)].view(-1, self.key_heads, self.groups, self.size)
         table = table.view(count, width, self.key_heads, self.groups, self.size)
         table = table.permute(0, 2, 3, 1, 4).reshape(count, self.key_heads, -1, self.size)
         keys, values = kept[0][cut, :, :columns], kept[1][cut, :, :columns]
@@ -160,7 +165,7 @@ class Cache:
         found = attend(table, keys, values, attn_mask=bias, scale=attention.scaling)
         found = found.view(count, self.key_heads, self.groups, width, self.size)
         found = found.permute(0, 3, 1, 2, 4).reshape(count * width, -1)[slots]
-        return attention.o_proj(found)
+        return attention.o_proj(torch.nn.functional.pad(found, (0, 0, 0, len(x) - len(found))))
 
     def keep(self, rows: Sequence[int], paths: Sequence[Sequence[int]]) -> None:
         """Nodes `paths[k]` of the tree last read behind rows[k] become part of that row: an

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from dipllm_lib.lm import backbones, decoding, packing, scoring
+from dipllm_lib.lm import adapters, backbones, decoding, packing, scoring
 
 
 def generators(n, seed=0):
@@ -250,19 +250,27 @@ def test_small_passes_give_the_same(tiny, cases, monkeypatch):
     assert all(np.allclose(a, b, atol=1e-5) for a, b in zip(whole, parts, strict=True))
 
 
-def test_bfloat16_has_the_same_bits_alone_in_a_batch_and_on_a_branch(table):
+@pytest.mark.parametrize("rank", [0, 4])
+def test_bfloat16_has_the_same_bits_alone_in_a_batch_and_on_a_branch(table, rank, monkeypatch):
     """Of a model of four layers, where one other rounding would grow: log-probabilities of paths
     scored alone, together, by the draws themselves and with other paths read ahead.
     """
     words = tuple(f"w{i}" for i in range(1, 42))
     sizes = {"hidden": 64, "layers": 4, "heads": 4, "words": words, "seed": 0}
     backbone = backbones.load("scratch", **sizes, dtype="bfloat16")
+    if rank:
+        adapters.attach(backbone, "some", rank)
+        generator = torch.Generator().manual_seed(0)
+        with torch.no_grad():
+            for _, parameter in adapters.trainable(backbone):
+                parameter.add_(0.1 * torch.randn(parameter.shape, generator=generator))
     slot = [(a, b, 40) for a in range(1, 7) for b in range(7, 11)]
     choice, board = table(slot, slot, slot), [1 + 7 * k % 39 for k in range(60)]
     prompts = [[*board, 1 + k % 5] for k in range(20)]
     drawn = scoring.sample(backbone, prompts, [choice] * 20, generators(20))
     sequences = [[s for s, _ in drawn]] * 20
     found = scoring.log_prob(backbone, prompts, [choice] * 20, sequences)
+    monkeypatch.setattr(decoding, "AHEAD", 0)  # passes of one or two tokens
     for i, (prompt, (own, log)) in enumerate(zip(prompts, drawn, strict=True)):
         alone = scoring.log_prob(backbone, [prompt], [choice], [[own]])[0][0]
         assert found[i][i] == pytest.approx(alone, abs=1e-3)
