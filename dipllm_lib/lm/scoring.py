@@ -126,7 +126,8 @@ def subset_logits(
     tokens, place = np.unique(np.concatenate(legal), return_inverse=True)
     table = np.zeros(padding.shape, np.int64)
     table[~padding] = place
-    weights = backbone.head[torch.from_numpy(tokens).to(states.device)].float()
+    head = backbone.head  # may lie on another device than the last states
+    weights = head[torch.from_numpy(tokens).to(head.device)].float().to(states.device)
     logits = (states.float() @ weights.T).gather(1, torch.from_numpy(table).to(states.device))
     return logits.masked_fill(torch.from_numpy(padding).to(states.device), -torch.inf)
 
@@ -194,7 +195,7 @@ def sample_text(
     head = backbone.head.float().T
 
     def log_softmax(states, _):
-        logits = (states.float() @ head).double()
+        logits = (states.to(head.device).float() @ head).double()
         if temperature == 0:
             best = torch.argmax(logits, -1, keepdim=True)
             return torch.full_like(logits, -torch.inf).scatter(-1, best, 0.0).cpu().numpy()
