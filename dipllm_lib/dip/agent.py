@@ -1,18 +1,30 @@
 """A language model as a player with explicit probabilities.
 
-The model reads the position once and says one order per unit; at every token only legal
-continuations are considered (`lm.scoring`), so every answer is legal in movement, retreat and
-adjustment phases, and the probability of a joint order is exact. The temperature acts on the legal
-tokens.
+The model reads the position once for all seven powers and says one order per unit; at every token
+only legal continuations are considered (`lm.scoring`), so every answer is legal in movement,
+retreat and adjustment phases, and the probability of a joint order is exact. The temperature acts
+on the legal tokens.
+
+Which orders it may say (`Narrowing`): all legal ones (`legal`); the at most six most probable ones
+of each unit under an anchor, given the orders so far (`anchor`); or those of the candidate joint
+orders of a search that agree with the orders so far (`search`). `with_search` puts a search on top,
+with the model as its anchor and source of candidates (Xu et al. 2025, Table 6).
 """
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
 from dipllm_lib.dip import atlas, orders, text
+from dipllm_lib.dip.narrowing import Narrowing
+from dipllm_lib.dip.orders import Joint, Turn
+from dipllm_lib.dip.policies import Policy
+from dipllm_lib.dip.search import SearchSettings, ValueFunction
+from dipllm_lib.dip.targets import PHASES
+from dipllm_lib.dip.teacher import Teacher
 from dipllm_lib.lm import adapters, scoring
 from dipllm_lib.lm.backbones import Backbone
 
@@ -24,6 +36,9 @@ class LMAgent:
 
     adapter: switched on before each call; "" plays the base model without adapters; None leaves the
         backbone as it is
+    narrowing: which orders it may say, default all legal ones
+    others: who plays retreats and adjustments, as in the released code of Xu et al. 2025; None:
+        the model itself
     """
 
     def __init__(
@@ -33,10 +48,13 @@ class LMAgent:
         name: str = "LM",
         top_p: float = 1.0,
         adapter: str | None = None,
+        narrowing: Narrowing | None = None,
+        others: Policy | None = None,
     ):
         scoring.check_temperature(temperature, top_p)
         self.backbone, self.name, self.adapter = backbone, name, adapter
         self.temperature, self.top_p = temperature, top_p
+        self.narrowing, self.others = narrowing or Narrowing(), others
 
     @contextmanager
     def _active(self) -> Iterator[None]:
@@ -48,45 +66,129 @@ class LMAgent:
             adapters.switch(self.backbone, self.adapter)
         yield
 
-    def _read(self, turn: orders.Turn) -> tuple[list[int], text.OrderChoice]:
-        encode = self.backbone.encode
-        return encode(text.prompt(turn)), text.OrderChoice(turn, encode)
+    def _prompts(self, turns: Sequence[Turn]) -> list[list[int]]:
+        return [self.backbone.encode(text.prompt(turn)) for turn in turns]
 
-    def act(
-        self, turns: Sequence[orders.Turn], rngs: Sequence[np.random.Generator]
-    ) -> list[orders.Joint]:
+    def act(self, turns: Sequence[Turn], rngs: Sequence[np.random.Generator]) -> list[Joint]:
         """One joint order per turn, all turns decoded together; rngs: one generator per turn."""
-        prompts, choices = zip(*map(self._read, turns)) if turns else ((), ())
-        with self._active():
-            found = scoring.sample(
-                self.backbone, prompts, choices, rngs, self.temperature, self.top_p
-            )
-        return [choice.joint(chosen) for choice, (chosen, _) in zip(choices, found, strict=True)]
+        found: list[Joint | None] = [None] * len(turns)
+        given = [
+            k for k, turn in enumerate(turns) if self.others is None or turn.phase.endswith("M")
+        ]
+        rest = [k for k in range(len(turns)) if k not in set(given)]
+        own = [rngs[k] for k in given]
+        parts = [(given, self._said([turns[k] for k in given], own, [[rng] for rng in own]))]
+        if rest:
+            said = self.others.act([turns[k] for k in rest], [rngs[k] for k in rest])
+            parts.append((rest, [[joint] for joint in said]))
+        for members, joints in parts:
+            for k, (joint,) in zip(members, joints, strict=True):
+                found[k] = joint
+        return found
 
-    def log_prob(self, turn: orders.Turn, joints: Sequence[orders.Joint]) -> np.ndarray:
-        """Log-probability (K,) in nats of whole joint orders of `turn`. Raises ValueError for an
-        illegal one.
-        """
-        prompt, choice = self._read(turn)
-        sequences = [choice.sequence(joint) for joint in joints]
-        with self._active():
-            return scoring.log_prob(
-                self.backbone, [prompt], [choice], [sequences], self.temperature, self.top_p
-            )[0]
-
-    def sample(self, turn: orders.Turn, n: int, rng: np.random.Generator) -> list[orders.Joint]:
+    def sample(self, turn: Turn, n: int, rng: np.random.Generator) -> list[Joint]:
         """n independent joint orders of `turn`; the position is read once."""
-        prompt, choice = self._read(turn)
+        return self.samples([turn], n, [rng])[0]
+
+    def samples(
+        self, turns: Sequence[Turn], n: int, rngs: Sequence[np.random.Generator]
+    ) -> list[list[Joint]]:
+        """n independent joint orders of each turn; each is drawn from a child of its generator, so
+        turns of one position may share one.
+        """
+        return self._said(turns, rngs, [rng.spawn(n) for rng in rngs])
+
+    def _said(
+        self,
+        turns: Sequence[Turn],
+        rngs: Sequence[np.random.Generator],
+        draws: Sequence[Sequence[np.random.Generator]],
+    ) -> list[list[Joint]]:
+        """One joint order for each generator in `draws`; rngs: those of the narrowing."""
+        offered = self.narrowing.turns(turns, rngs)
+        choices = [text.OrderChoice(turn, self.backbone.encode) for turn in offered]
+        many = [k for k, own in enumerate(draws) for _ in own]
+        prompts = self._prompts(turns)
         with self._active():
             found = scoring.sample(
                 self.backbone,
-                [prompt] * n,
-                [choice] * n,
-                rng.spawn(n),
+                [prompts[k] for k in many],
+                [choices[k] for k in many],
+                [rng for own in draws for rng in own],
                 self.temperature,
                 self.top_p,
             )
-        return [choice.joint(chosen) for chosen, _ in found]
+        joints: list[list[Joint]] = [[] for _ in turns]
+        for k, (chosen, _) in zip(many, found, strict=True):
+            joints[k].append(choices[k].joint(chosen))
+        return joints
+
+    def log_prob(self, turn: Turn, joints: Sequence[Joint]) -> np.ndarray:
+        """Log-probability (K,) in nats of whole joint orders of `turn`. Raises ValueError for an
+        illegal one.
+        """
+        return self.log_probs([turn], [joints])[0]
+
+    def log_probs(
+        self, turns: Sequence[Turn], joints: Sequence[Sequence[Joint]]
+    ) -> list[np.ndarray]:
+        """Log-probabilities of the joint orders of each turn, -inf for one that the narrowing takes
+        away. ValueError for one that is not legal, and where the narrowing is random.
+        """
+        narrowed = self.narrowing.turns(turns, None)
+        choices = [text.OrderChoice(turn, self.backbone.encode) for turn in narrowed]
+        inside, sequences = [], []
+        for turn, offered, choice, own in zip(turns, narrowed, choices, joints, strict=True):
+            if offered is not turn:
+                for joint in own:
+                    turn.check(tuple(joint))
+            said = [offered is turn or offered.offers(tuple(joint)) for joint in own]
+            inside.append(np.array(said, bool))
+            sequences.append([choice.sequence(j) for j, kept in zip(own, said) if kept])
+        with self._active():
+            found = scoring.log_prob(
+                self.backbone,
+                self._prompts(turns),
+                choices,
+                sequences,
+                self.temperature,
+                self.top_p,
+            )
+        result = [np.full(len(own), -np.inf) for own in joints]
+        for table, kept, values in zip(result, inside, found, strict=True):
+            table[kept] = values
+        return result
+
+    def at(self, temperature: float, name: str | None = None) -> "LMAgent":
+        """The same player at another temperature, with all probabilities above 0."""
+        return LMAgent(
+            self.backbone,
+            temperature,
+            name or self.name,
+            1.0,
+            self.adapter,
+            self.narrowing,
+            self.others,
+        )
+
+
+def with_search(
+    agent: LMAgent,
+    value_fn: ValueFunction,
+    settings,
+    iterations: int,
+    name: str = "LM search",
+) -> Policy:
+    """`agent` with an equilibrium search of `iterations` on top; 0: the agent itself.
+
+    The model at temperature 1 is the anchor and the source of the candidates. settings: a
+    SearchSettings or those of a profile. value_fn must give a position the same value whatever
+    positions are beside it.
+    """
+    if iterations == 0:
+        return agent
+    settings = replace(SearchSettings.of(settings), iterations=iterations)
+    return Teacher(agent.at(1.0), value_fn, settings, name=name, together=True)
 
 
 def raw_legality(
@@ -95,18 +197,37 @@ def raw_legality(
     rngs: Sequence[np.random.Generator],
     temperature: float = 1.0,
 ) -> pd.DataFrame:
-    """What the model says without the mask, one row per turn.
+    """What the model says without the mask, one row per turn. temperature 0: the most probable
+    tokens.
 
     Columns phase, power, slots, legal_orders (leading orders that are legal), all_legal (the whole
     text is one legal joint order). Play never uses these texts.
     """
     prompts = [backbone.encode(text.prompt(turn)) for turn in turns]
     (stop,) = backbone.encode(text.END)
-    limit = ORDER_TOKENS * max((turn.slots for turn in turns), default=0)
-    said = scoring.sample_text(backbone, prompts, rngs, stop, limit, temperature)
+    limits = [ORDER_TOKENS * turn.slots for turn in turns]
+    said = scoring.sample_text(backbone, prompts, rngs, stop, limits, temperature)
     rows = []
     for turn, tokens in zip(turns, said, strict=True):
         words = backbone.tokenizer.text(tokens)
         leading, whole = text.leading_legal(turn, words)
         rows.append((turn.phase, atlas.POWERS[turn.power], turn.slots, leading, whole))
     return pd.DataFrame(rows, columns=["phase", "power", "slots", "legal_orders", "all_legal"])
+
+
+def legality_by_kind(found: pd.DataFrame) -> pd.DataFrame:
+    """`raw_legality` by kind of phase, which is the index; only the kinds that occur.
+
+    Columns turns, orders, legal_orders (share of all orders due that are legal and come before the
+    first one that is not), all_legal (share of the turns).
+    """
+    kinds = found.groupby(found["phase"].str[-1].map(PHASES), sort=False)
+    sums = kinds[["slots", "legal_orders"]].sum()
+    columns = {
+        "turns": kinds.size(),
+        "orders": sums["slots"],
+        "legal_orders": sums["legal_orders"] / sums["slots"],
+        "all_legal": kinds["all_legal"].mean(),
+    }
+    table = pd.DataFrame(columns).rename_axis("phase")
+    return table.loc[[kind for kind in PHASES.values() if kind in table.index]]

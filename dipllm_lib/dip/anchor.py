@@ -93,6 +93,11 @@ class NeuralAnchor:
                 turns[k].check(tuple(joints[k][bad]))
         return result
 
+    def conditional(self, turn: Turn, prefix: Joint = ()) -> np.ndarray:
+        """Probabilities (K,) of `turn.options(prefix)`, the orders of the slot after `prefix`."""
+        ((_, at, t),) = self._each([turn])
+        return decoder.conditional(at, t, prefix, turn.options(prefix))
+
     def _each(self, turns: Sequence[Turn]) -> Iterator[tuple[int, Position, int]]:
         """(number, decoder of its position, its number there) of every turn, by position."""
         members: dict[tuple, list[int]] = {}

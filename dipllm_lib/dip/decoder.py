@@ -15,7 +15,7 @@ bits in any batch.
 Shapes: C candidates and S slots of a position, M hidden units, D slots of one turn, L = 81.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -148,3 +148,13 @@ def log_prob(at: Position, t: int, joints: np.ndarray) -> tuple[np.ndarray, int]
     tables = (FACTS, at.scores, at.layout, t, at.moves, joints)
     bad = relations.log_prob_turn(*tables, *_work(at), result)
     return result, int(bad)
+
+
+def conditional(at: Position, t: int, prefix: Sequence[int], options: np.ndarray) -> np.ndarray:
+    """Probabilities float64 (K,) of the orders `options` of turn t after the orders `prefix`."""
+    slots = int(at.layout.first[t + 1] - at.layout.first[t])
+    rows = np.full((len(options), slots), -1, np.int64)
+    rows[:, : len(prefix)], rows[:, len(prefix)] = list(prefix), options
+    # a row stops at its first order that does not exist, with the sum up to there
+    joint = np.exp([log_prob(at, t, row[None])[0][0] for row in rows])
+    return joint / joint.sum()

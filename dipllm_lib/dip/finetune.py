@@ -6,8 +6,13 @@ pi_phi) over joint orders. Its gradient is that of a weighted likelihood, so `ex
     L = - sum over the kept joint orders k of  w_k log p(text_k),    w = pi* over the K' kept ones
 
 with log p summed over the tokens of the joint order's text: over the whole vocabulary (`tokens`),
-or over the legal next tokens as at play (`legal`). The measure of success is computed over all
-stored candidates, with the model masked as at play:
+or over the legal next tokens as at play (`legal`). All units of all kept joint orders are learned
+in one pass over a trie (`tree_scores`): a node weighs what the leaves below it weigh, which is
+Eq. 5 at unit level. A row of the batch is one power-turn, or one position with its powers as
+branches (`pack`). The other objectives change w only (`objectives`). A logical batch is the mean
+over its power-turns, however it is cut into passes.
+
+The measure of success is computed over all stored candidates, with the model masked as at play:
 
     KL(pi* || pi_phi) = sum_k pi*_k (log pi*_k - log pi_phi(a_k))      nats per power-turn
 
@@ -17,6 +22,7 @@ Samples are made in `samples.py`.
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
@@ -24,22 +30,24 @@ import numpy as np
 import pandas as pd
 import torch
 
-from dipllm_lib.dip import text
+from dipllm_lib.dip import objectives, text
+from dipllm_lib.dip.finetune_settings import FinetuneSettings
 from dipllm_lib.dip.samples import Sample, build, row_turn, split
-from dipllm_lib.lm import adapters, backbones, packing, scoring, steps
+from dipllm_lib.lm import adapters, backbones, packing, steps, tree_scores
 from dipllm_lib.lm.backbones import Backbone
-from dipllm_lib.lm.choices import Path as TokenPath
 from dipllm_lib.run import seeding, stats
 from dipllm_lib.run.profiles import DiplomacySettings
 
 __all__ = [
-    "Sample", "backbone", "batches", "build", "evaluate", "loss", "model_card", "row_turn", "split",
-    "train", "training_key",
+    "Sample", "backbone", "batches", "build", "evaluate", "fit", "loss", "model_card", "row_turn",
+    "split", "train", "training_key",
 ]  # fmt: skip
 
-OBJECTIVES = ("exact_kl",)
-SOFTMAX = ("tokens", "legal")
-HISTORY = {"step": int, "loss": float, "norm": float, "lr": float, "tokens": int, "kl": float}
+HISTORY = {
+    "step": int, "loss": float, "norm": float, "lr": float, "tokens": int, "turns": float,
+    "effective": float, "mass": float, "kl": float,
+}  # fmt: skip
+TOKENS = 1024  # padded tokens of one pass of `evaluate`
 
 
 def backbone(settings: DiplomacySettings, seed: int, offline: bool = True) -> Backbone:
@@ -57,55 +65,50 @@ def backbone(settings: DiplomacySettings, seed: int, offline: bool = True) -> Ba
     )
 
 
-def loss(backbone: Backbone, samples: Sequence[Sample], softmax: str) -> torch.Tensor:
+def packed_rows(samples: Sequence[Sample], pack: str) -> list[list[Sample]]:
+    """The samples of each row of a batch: one (`turn`), or all of one position (`position`)."""
+    if pack == "turn":
+        return [[sample] for sample in samples]
+    rows: dict[tuple[str, str], list[Sample]] = {}
+    for sample in samples:
+        rows.setdefault(sample.position, []).append(sample)
+    return list(rows.values())
+
+
+def _kept(row: Sequence[Sample]) -> list[tree_scores.Branches]:
+    return [(s.prompt, [s.paths[k] for k in s.kept]) for s in row]
+
+
+def loss(
+    backbone: Backbone, samples: Sequence[Sample], softmax: str, pack: str = "turn"
+) -> torch.Tensor:
     """Sum over `samples` of L; see the module's text. softmax: `tokens` or `legal`."""
-    kept = [[s.paths[k] for k in s.kept] for s in samples]
-    prompts = [s.prompt for s in samples]
-    if softmax == "legal":
-        logits, branch, rank = scoring.legal_logits(backbone, prompts, kept)
-        if not branch:
-            return backbone.head.sum() * 0.0
-        found = torch.log_softmax(logits, -1).gather(1, rank[:, None])[:, 0]
-    else:
-        found, branch = _token_log_probs(backbone, prompts, kept)
-    weights = [samples[row].weights[k] for row, k in branch]
-    return -(found * torch.tensor(weights, dtype=found.dtype, device=found.device)).sum()
+    rows = packed_rows(samples, pack)
+    found = tree_scores.score(backbone, [_kept(row) for row in rows], softmax)
+    return -found.weighted([[s.weights for s in row] for row in rows])
 
 
-def _token_log_probs(
-    backbone: Backbone, prompts: Sequence[Sequence[int]], paths: Sequence[Sequence[TokenPath]]
-) -> tuple[torch.Tensor, list[tuple[int, int]]]:
-    """Log-probability (N,) float32 of every token of every path over the whole vocabulary, and its
-    (row, path).
-    """
-    packed = packing.pack(prompts, [[p.tokens for p in row] for row in paths], backbone.device)
-    where = [
-        (row, k, packed.predictor(row, k, t), token)
-        for row, parts in enumerate(paths)
-        for k, part in enumerate(parts)
-        for t, token in enumerate(part.tokens)
-    ]
-    rows, _, columns, tokens = (torch.tensor(x, device=backbone.device) for x in zip(*where))
-    logits = packing.hidden(backbone, packed)[rows, columns] @ backbone.head.T
-    found = -torch.nn.functional.cross_entropy(logits.float(), tokens, reduction="none")
-    return found, [(row, k) for row, k, *_ in where]
-
-
+@torch.inference_mode()
 def evaluate(backbone: Backbone, samples: Sequence[Sample]) -> pd.DataFrame:
     """One row per sample: game, phase, power, kl (nats, model masked as at play), covered (model's
     mass on the candidates).
     """
-    log_probs = scoring.path_log_prob(
-        backbone, [s.prompt for s in samples], [s.paths for s in samples]
-    )
-    rows = []
-    for sample, found in zip(samples, log_probs, strict=True):
-        positive = sample.target > 0
-        target = sample.target[positive]
-        kl = float(target @ (np.log(target) - found[positive]))
-        covered = float(np.exp(found).sum())
-        rows.append((sample.game, sample.phase, sample.power, kl, covered))
+    packed = packed_rows(samples, "position")
+    branches = [[(s.prompt, s.paths) for s in row] for row in packed]
+    log_probs: dict[int, np.ndarray] = {}
+    for chunk in packing.chunks(list(map(tree_scores.length, branches)), TOKENS):
+        found = tree_scores.score(backbone, [branches[i] for i in chunk], "legal").paths()
+        for i, row in zip(chunk, found, strict=True):
+            log_probs |= {id(s): own for s, own in zip(packed[i], row, strict=True)}
+    rows = [_divergence(s, log_probs[id(s)]) for s in samples]
     return pd.DataFrame(rows, columns=["game", "phase", "power", "kl", "covered"])
+
+
+def _divergence(sample: Sample, log_probs: np.ndarray) -> tuple:
+    positive = sample.target > 0
+    target = sample.target[positive]
+    kl = float(target @ (np.log(target) - log_probs[positive]))
+    return sample.game, sample.phase, sample.power, kl, float(np.exp(log_probs).sum())
 
 
 def divergence_table(
@@ -120,22 +123,26 @@ def divergence_table(
     return pd.DataFrame(rows)
 
 
-def training_key(samples: Sequence[Sample], settings: DiplomacySettings, seed: int) -> str:
+def training_key(
+    samples: Sequence[Sample], settings: DiplomacySettings | FinetuneSettings, seed: int
+) -> str:
     """What a checkpoint must agree on: settings, seed and the training data. 16 hex digits."""
-    digest = hashlib.sha256(json.dumps([settings.hash(), seed]).encode("utf-8"))
+    wanted = FinetuneSettings.of(settings)
+    digest = hashlib.sha256(json.dumps([settings.hash(), wanted.hash(), seed]).encode("utf-8"))
     for sample in samples:
         digest.update(json.dumps([sample.prompt, [p.tokens for p in sample.paths]]).encode("utf-8"))
-        digest.update(sample.target.tobytes())
+        for column in (sample.target, sample.log_tau, sample.f):
+            digest.update(b"-" if column is None else column.tobytes())
     return digest.hexdigest()[:16]
 
 
-def batches(samples: Sequence, epochs: int, batch: int, seed: int) -> list[list[int]]:
-    """Indices of the samples of every optimiser step; a new order each epoch, a function of the
-    seed alone.
+def batches(items: Sequence, epochs: int, batch: int, seed: int) -> list[list[int]]:
+    """Indices of the items of every optimiser step; a new order each epoch, a function of the seed
+    alone.
     """
     plan = []
     for epoch in range(epochs):
-        order = seeding.child(seed, "finetune", "order", epoch).permutation(len(samples)).tolist()
+        order = seeding.child(seed, "finetune", "order", epoch).permutation(len(items)).tolist()
         plan += [order[i : i + batch] for i in range(0, len(order), batch)]
     return plan
 
@@ -145,42 +152,101 @@ def train(
     name: str,
     samples: Sequence[Sample],
     heldout: Sequence[Sample],
-    settings: DiplomacySettings,
+    settings: DiplomacySettings | FinetuneSettings,
     seed: int,
     checkpoint: Path | None = None,
     every: int = 20,
-    part: int = 2,
 ) -> pd.DataFrame:
     """Train what was attached under `name`; returns the history.
 
     checkpoint: file to resume from and to save to, every `every` steps and at the end; one of other
-        settings, seed or data is started over. part: see `steps.Trainer.step`. History, one row per
-        step and one for step 0: step, loss, norm, lr, tokens (so far), kl (NaN where not measured).
+        settings, seed or data is started over. History, one row per step and one for step 0: step,
+        loss (mean over power-turns), norm, lr, tokens (read so far), turns, effective, mass (see
+        `objectives.facts`), kl (NaN where not measured). ValueError for samples that lack what the
+        objective needs.
     """
-    if settings.finetune_objective not in OBJECTIVES or settings.finetune_softmax not in SOFTMAX:
-        raise ValueError(
-            f"unknown objective {settings.finetune_objective!r} or softmax"
-            f" {settings.finetune_softmax!r}: use {OBJECTIVES} and {SOFTMAX}"
-        )
-    plan = batches(samples, settings.finetune_epochs, settings.finetune_batch, seed)
-    trainer = steps.Trainer(backbone, name, settings.finetune_lr, len(plan), seed)
+    wanted = FinetuneSettings.of(settings)
+    rows, factor = packed_rows(samples, wanted.pack), objectives.log_factor(samples, wanted)
+    plan = batches(rows, wanted.epochs, wanted.batch, seed)
+    trainer = steps.Trainer(
+        backbone, name, wanted.lr, len(plan), seed, checkpointing=wanted.checkpointing,
+        schedule=wanted.schedule, warmup=wanted.warmup,
+    )  # fmt: skip
     key = training_key(samples, settings, seed)
     history = _resume(trainer, checkpoint, key)
     if not history:
         history = [_history_row(0, tokens=0, kl=_mean_kl(backbone, heldout))]
-    parts = settings.finetune_evaluations
+    parts = wanted.evaluations
     measured = {round(len(plan) * (i + 1) / parts) for i in range(parts)}
     while trainer.done < len(plan):
-        batch = [samples[i] for i in plan[trainer.done]]
-        facts = trainer.step(
-            lambda part: loss(backbone, part, settings.finetune_softmax), batch, part
-        )
-        tokens = history[-1]["tokens"] + sum(map(_length, batch))
+        rng = seeding.child(seed, "finetune", "draws", trainer.done)
+        batch = [s for i in plan[trainer.done] for s in rows[i]]
+        facts = step(trainer, objectives.weigh(batch, wanted, rng, factor), wanted)
+        facts["tokens"] += history[-1]["tokens"]
         kl = _mean_kl(backbone, heldout) if trainer.done in measured else None
-        history.append(_history_row(trainer.done, tokens=tokens, kl=kl, **facts))
+        history.append(_history_row(trainer.done, kl=kl, **facts))
         if checkpoint and (trainer.done % every == 0 or trainer.done == len(plan)):
             trainer.save(checkpoint, {"key": key, "history": history})
     return pd.DataFrame(history, columns=list(HISTORY)).astype(HISTORY)
+
+
+def step(trainer: steps.Trainer, batch: Sequence[Sample], settings: FinetuneSettings) -> dict:
+    """One optimiser step on the mean over the power-turns of `batch`, in passes of at most
+    settings.tokens padded tokens (a longer row stands alone). Returns what `Trainer.step` does,
+    `objectives.facts`, and tokens: what was read, without padding.
+    """
+    parts, tokens = passes(batch, settings)
+
+    def part(items: Sequence[list[Sample]]) -> torch.Tensor:
+        return loss(trainer.backbone, items[0], settings.softmax, settings.pack)
+
+    facts = trainer.step(part, parts, part=1, count=len(batch))
+    return facts | objectives.facts(batch) | {"tokens": tokens}
+
+
+def passes(batch: Sequence[Sample], settings: FinetuneSettings) -> tuple[list[list[Sample]], int]:
+    """The samples of each pass over a logical batch, and the tokens of all without padding."""
+    rows = packed_rows(batch, settings.pack)
+    lengths = [tree_scores.length(_kept(row)) for row in rows]
+    chunks = packing.chunks(lengths, settings.tokens)
+    return [[s for i in chunk for s in rows[i]] for chunk in chunks], sum(lengths)
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A trained model; before, after: tables of `evaluate` on the held-out power-turns."""
+
+    backbone: Backbone
+    history: pd.DataFrame
+    before: pd.DataFrame
+    after: pd.DataFrame
+
+
+def fit(
+    rows: Sequence[dict],
+    heldout: Sequence[dict],
+    settings: DiplomacySettings,
+    seed: int,
+    *,
+    name: str = "dipllm",
+    start: Backbone | None = None,
+    checkpoint: Path | None = None,
+    offline: bool = True,
+) -> Fitted:
+    """From rows of 02_samples.jsonl to a trained model, whatever its backbone: two backbones at the
+    same rows, settings and seed are compared at equal data.
+
+    start: a bare backbone to begin with, for instance one that has read game text; None loads the
+    one that the settings name.
+    """
+    model = start or backbone(settings, seed, offline)
+    adapters.attach(
+        model, name, settings.lora_rank, settings.lora_alpha, settings.lora_dropout, seed
+    )
+    parts = [build(part, model, settings) for part in (rows, heldout)]
+    before = evaluate(model, parts[1])
+    history = train(model, name, *parts, settings, seed, checkpoint)
+    return Fitted(model, history, before, evaluate(model, parts[1]))
 
 
 def _resume(trainer: steps.Trainer, checkpoint: Path | None, key: str) -> list[dict]:
@@ -195,30 +261,25 @@ def _resume(trainer: steps.Trainer, checkpoint: Path | None, key: str) -> list[d
     return trainer.resume(checkpoint)["history"]
 
 
-def _history_row(step: int, tokens: int, kl, loss=None, norm=None, lr=None) -> dict:
-    return {"step": step, "loss": loss, "norm": norm, "lr": lr, "tokens": tokens, "kl": kl}
+def _history_row(step: int, **facts) -> dict:
+    return {name: facts.get(name) for name in HISTORY} | {"step": step}
 
 
 def _mean_kl(backbone: Backbone, heldout: Sequence[Sample]) -> float:
     return float(evaluate(backbone, heldout)["kl"].mean())
 
 
-def _length(sample: Sample) -> int:
-    return packing.row_length(sample.prompt, [sample.paths[k].tokens for k in sample.kept])
-
-
 def model_card(
     backbone: Backbone, name: str, settings: DiplomacySettings, history: pd.DataFrame, notebook: str
 ) -> str:
     """Five true lines for the folder of an adapter: base, data, weights, result, limits."""
-    source, first, last = backbone.source, history["kl"].iloc[0], history["kl"].dropna().iloc[-1]
+    first, last = history["kl"].iloc[0], history["kl"].dropna().iloc[-1]
     trained = sum(p.numel() for _, p in adapters.trainable(backbone))
-    origin = source.get("sha256") or f"random weights, seed {source.get('seed')}"
     what = f"LoRA of rank {settings.lora_rank}, peft {metadata.version('peft')}"
     what = what if settings.lora_rank else "no adapter, all weights"
     lines = [
         f"# {name}\n",
-        f"- Base model: {backbone.name}, {settings.dtype}, {origin}.",
+        f"- Base model: {backbone.name}, {settings.dtype}, {backbone.origin}.",
         "- Task and data: no-press Diplomacy orders in our compact text; targets of the equilibrium"
         f" search; made by notebooks/{notebook}.ipynb.",
         f"- Trained: {what}; {trained} weights, {len(history) - 1} steps of AdamW from"

@@ -1,8 +1,9 @@
 """Samples for fine-tuning: power-turns with the joint target of the search, as token paths.
 
 A sample is one power-turn: a prompt, K candidate joint orders as paths through the legal trie, and
-the target pi* (K,) over them. The loss keeps the K' most probable joint orders, renormalised; the
-mass it keeps is recorded.
+the target pi* (K,) over them, with the anchor's log tau and the exponents f of the target where the
+row has them. The loss keeps the K' most probable joint orders, renormalised, unless an objective
+says otherwise (`objectives`); the mass it keeps is recorded.
 """
 
 from collections.abc import Sequence
@@ -11,6 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dipllm_lib.dip import atlas, orders, states, text
+from dipllm_lib.dip.finetune_settings import FinetuneSettings
+from dipllm_lib.dip.hedge import softmax
 from dipllm_lib.dip.policies import Explicit
 from dipllm_lib.lm.backbones import Backbone
 from dipllm_lib.lm.choices import Path, Tries, path
@@ -19,8 +22,8 @@ from dipllm_lib.run.profiles import DiplomacySettings
 
 @dataclass(frozen=True)
 class Sample:
-    """One power-turn. paths and target: K candidates; kept: indices of those in the loss; weights:
-    of these.
+    """One power-turn. paths, target, log_tau, f: K candidates; kept: indices of those in the loss;
+    weights: of these. log_tau (nats), f (pi* = softmax f): None if the row has none.
     """
 
     game: str
@@ -31,6 +34,13 @@ class Sample:
     target: np.ndarray
     kept: tuple[int, ...]
     weights: np.ndarray
+    log_tau: np.ndarray | None = None
+    f: np.ndarray | None = None
+
+    @property
+    def position(self) -> tuple[str, str]:
+        """Game and phase: the same for all powers of one position."""
+        return self.game, self.phase
 
     @property
     def mass(self) -> float:
@@ -82,12 +92,13 @@ def shuffled(samples: Sequence[Sample], rng: np.random.Generator) -> list[Sample
 
 
 def split(
-    rows: Sequence[dict], train: int, heldout: int, rng: np.random.Generator
+    rows: Sequence[dict], train: int, heldout: int, rng: np.random.Generator, pack: str = "turn"
 ) -> tuple[list[dict], list[dict]]:
     """(training rows, held-out rows), at most `train` and `heldout` of them, from different games.
 
-    Whole games are set aside until they hold `heldout` power-turns. Raises ValueError if no game is
-    left to train on.
+    Whole games are set aside until they hold `heldout` power-turns. pack: `position` draws whole
+    positions, as many as fit, so that their powers can share a row; `turn` single power-turns.
+    Raises ValueError if no game is left to train on.
     """
     names = sorted({row["game"] for row in rows})
     aside: set[str] = set()
@@ -100,7 +111,22 @@ def split(
     parts = [], []
     for row in rows:
         parts[row["game"] in aside].append(row)
-    return _some(parts[0], train, rng), _some(parts[1], heldout, rng)
+    draw = _some_positions if pack == "position" else _some
+    return draw(parts[0], train, rng), draw(parts[1], heldout, rng)
+
+
+def _some_positions(rows: list[dict], most: int, rng: np.random.Generator) -> list[dict]:
+    """Whole positions in random order until the next would pass `most` rows; in their old order."""
+    positions: dict[tuple[str, str], list[int]] = {}
+    for i, row in enumerate(rows):
+        positions.setdefault((row["game"], row["phase"]), []).append(i)
+    members = list(positions.values())
+    chosen: list[int] = []
+    for k in rng.permutation(len(members)).tolist():
+        if len(chosen) + len(members[k]) > most:
+            break
+        chosen += members[k]
+    return [rows[i] for i in sorted(chosen)]
 
 
 def _some(rows: list[dict], most: int, rng: np.random.Generator) -> list[dict]:
@@ -110,30 +136,57 @@ def _some(rows: list[dict], most: int, rng: np.random.Generator) -> list[dict]:
     return [rows[i] for i in np.sort(rng.choice(len(rows), most, replace=False))]
 
 
-def build(rows: Sequence[dict], backbone: Backbone, settings: DiplomacySettings) -> list[Sample]:
-    """Samples of rows {state, power, joints, target, game, phase}.
+def build(
+    rows: Sequence[dict], backbone: Backbone, settings: DiplomacySettings | FinetuneSettings
+) -> list[Sample]:
+    """Samples of rows {state, power, joints, target, game, phase}, log_tau and f if they are there.
 
-    Raises ValueError for a target that is no distribution or a text longer than
-    finetune_max_length.
+    Raises ValueError for a target that is no distribution or not the softmax of f, and for a text
+    longer than finetune_max_length.
     """
-    return [_sample(row, backbone, settings) for row in rows]
+    wanted = FinetuneSettings.of(settings)
+    return [_sample(row, backbone, wanted) for row in rows]
 
 
-def _sample(row: dict, backbone: Backbone, settings: DiplomacySettings) -> Sample:
+def _sample(row: dict, backbone: Backbone, settings: FinetuneSettings) -> Sample:
     where = f"{row['game']} {row['phase']} {row['power']}"
     turn, target = row_turn(row), np.asarray(row["target"], np.float64)
     if len(target) != len(row["joints"]) or (target < 0).any() or abs(target.sum() - 1) > 1e-6:
         raise ValueError(f"{where}: the target is no distribution over its joint orders")
+    log_tau, f = (_column(row, name, where) for name in ("log_tau", "f"))
+    if f is not None and np.abs(softmax(f) - target).max() > 1e-6:
+        raise ValueError(f"{where}: the target is not the softmax of the exponents f")
     prompt = tuple(backbone.encode(text.prompt(turn)))
     choice = text.OrderChoice(turn, backbone.encode)
     tries = Tries(choice)
     joints = [orders.parse_joint(turn, texts) for texts in row["joints"]]
     paths = tuple(path(tries, choice.sequence(joint)) for joint in joints)
     longest = len(prompt) + max(len(p.tokens) for p in paths)
-    if longest > settings.finetune_max_length:
+    if longest > settings.max_length:
         raise ValueError(f"{where}: {longest} tokens, raise finetune_max_length")
-    kept = np.argsort(-target, kind="stable")[: settings.finetune_joint_orders]
-    kept = kept[target[kept] > 0]
+    kept = largest(log_of(target), settings.joint_orders)
     weights = target[kept] / target[kept].sum()
     keys = str(row["game"]), row["phase"], row["power"]
-    return Sample(*keys, prompt, paths, target / target.sum(), tuple(kept.tolist()), weights)
+    whole = target / target.sum()
+    return Sample(*keys, prompt, paths, whole, tuple(kept.tolist()), weights, log_tau, f)
+
+
+def _column(row: dict, name: str, where: str) -> np.ndarray | None:
+    """An array over the candidates of a row, None where it has none."""
+    if name not in row:
+        return None
+    values = np.asarray(row[name], np.float64)
+    if values.shape != (len(row["joints"]),) or np.isnan(values).any() or values.max() == np.inf:
+        raise ValueError(f"{where}: {name!r} must hold one number for each joint order")
+    return values
+
+
+def log_of(policy: np.ndarray) -> np.ndarray:
+    """log of a policy (K,), -inf where it is 0."""
+    return np.log(policy, out=np.full(len(policy), -np.inf), where=policy > 0)
+
+
+def largest(logs: np.ndarray, most: int) -> np.ndarray:
+    """Indices of the `most` largest of logs (K,), the largest first, none that is -inf."""
+    kept = np.argsort(-logs, kind="stable")[:most]
+    return kept[logs[kept] > -np.inf]

@@ -278,3 +278,18 @@ class SoftDumbBot:
         if bad >= 0:
             turn.check(tuple(joints[bad]))
         return result
+
+    def conditional(self, turn: Turn, prefix: Joint = ()) -> np.ndarray:
+        """Probabilities (K,) of `turn.options(prefix)`, the orders of the slot after `prefix`."""
+        if int(turn.boards.phase[0]) not in boards.MOVES:
+            return SmallTurn(turn, self.temperature, self.uniform).conditional(tuple(prefix))[1]
+        options, ready, result = turn.options(prefix), scored(turn), np.zeros(1)
+        joint = np.empty(len(options))
+        for k, order in enumerate(options.tolist()):
+            # the row stops at its first order that does not exist, with the sum up to there
+            row = np.full((1, turn.slots), -1, np.int64)
+            row[0, : len(prefix) + 1] = (*prefix, order)
+            tables = (vocabulary.VOCABULARY, atlas.PROV_OF, self.temperature, self.uniform)
+            _log_prob(ready, *tables, row, result)
+            joint[k] = np.exp(result[0])
+        return joint / joint.sum()

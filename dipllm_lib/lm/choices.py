@@ -13,6 +13,7 @@ A token that is the only legal one is forced: it has probability 1 and needs no 
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol
 
 
@@ -33,6 +34,11 @@ class Node:
     children: dict[int, "Node"] = field(default_factory=dict)
     index: int = -1
 
+    @cached_property
+    def legal(self) -> tuple[int, ...]:
+        """The legal next tokens, sorted; of a finished trie."""
+        return tuple(sorted(self.children))
+
 
 def trie(options: Sequence[tuple[int, ...]]) -> Node:
     """Root of the trie of `options`. Raises ValueError if one option equals, or is a prefix of,
@@ -44,7 +50,9 @@ def trie(options: Sequence[tuple[int, ...]]) -> Node:
         for token in tokens:
             if node.index >= 0:
                 raise ValueError(f"option {node.index} is a token prefix of option {index}")
-            node = node.children.setdefault(token, Node())
+            if token not in node.children:
+                node.children[token] = Node()
+            node = node.children[token]
         if node.children or node.index >= 0 or not tokens:
             raise ValueError(f"option {index} is empty, or a token prefix of another option")
         node.index = index
@@ -93,8 +101,7 @@ def path(tries: Tries, sequence: Sequence[int]) -> Path:
             raise ValueError(f"slot {depth} has {len(options)} options, there is no option {index}")
         for token in options[index]:
             if len(node.children) > 1:
-                legal = tuple(sorted(node.children))
-                decisions.append((len(tokens), legal, legal.index(token)))
+                decisions.append((len(tokens), node.legal, node.legal.index(token)))
             tokens.append(token)
             node = node.children[token]
     if tries.slot(tuple(sequence))[0]:

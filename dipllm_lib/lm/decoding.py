@@ -1,21 +1,31 @@
-"""Decoding of many rows in step, with a key-value cache.
+"""Decoding of many rows in step on one cache.
 
-Each step feeds every unfinished row its pending tokens (the token just drawn and the forced ones
-after it) in one forward pass, padded on the right; padding columns stay masked and every token
-carries its own position, so a row's numbers do not depend on its neighbours. Rows that begin alike
-share the first pass. Finished rows leave the batch.
+Rows that begin alike (the powers of one position, several draws of one turn) share the pass over
+what they have in common. A pass then reads, for every row, the tokens that are certain: the token
+just drawn and the forced ones after it. If there is room in the pass, it reads ahead: the legal
+ways to go on within the order, as branches of a tree. A pass over 40 tokens costs hardly more than
+one over 5, since both read all weights once, and with its order read ahead a unit needs one pass
+instead of one for each of its two or three decisions. What is drawn does not depend on it.
+
+Draws of one row that are still equal are one row; they part when they draw different tokens.
+Every draw has a generator of its own and takes one uniform number for each decision.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
-from transformers import DynamicCache
 
 from dipllm_lib.lm.backbones import Backbone
-from dipllm_lib.lm.choices import Tries
+from dipllm_lib.lm.cache import Cache, chain, path_to
+from dipllm_lib.lm.choices import Node, Tries
+from dipllm_lib.lm.packing import Tree
 
 LogSoftmax = Callable[[torch.Tensor, Sequence], np.ndarray]
+
+ROWS = 64  # draws, and so rows, decoded together
+AHEAD = 48  # tokens of a pass up to which it reads ahead
 
 
 def draw(log_probs: np.ndarray, rng: np.random.Generator) -> int:
@@ -24,127 +34,260 @@ def draw(log_probs: np.ndarray, rng: np.random.Generator) -> int:
     return int(min(np.searchsorted(total, rng.random() * total[-1], side="right"), len(total) - 1))
 
 
-class LegalRow:
-    """A row that says one complete choice.
+@dataclass
+class Draw:
+    """One choice in the making, or made: option indices, their log-probability, its generator."""
 
-    pending: tokens to feed next; legal: sorted legal tokens at the next decision; done: no decision
-        is left
+    rng: np.random.Generator
+    chosen: tuple[int, ...] = ()
+    log_prob: float = 0.0
+
+
+class LegalRow:
+    """A row that says complete choices, one for each of its draws, which agree so far.
+
+    pending: tokens to read next, the last one before a decision
+    node: the decision in the trie of its slot; None when the choices are complete
     """
 
-    def __init__(self, prompt: Sequence[int], tries: Tries, rng: np.random.Generator):
-        self.tries, self.rng = tries, rng
-        self.chosen: list[int] = []
-        self.log_prob = 0.0
-        self.pending = list(prompt)
-        self.legal: tuple[int, ...] = ()
-        self.done = False
-        self._node = tries.slot(())[1]
-        self._forced()
+    def __init__(self, tries: Tries, draws: list[Draw], pending: list[int], node: Node | None):
+        self.tries, self.draws, self.pending, self.node = tries, draws, pending, node
+        self.tree = Tree()
+        self.ends: dict[int, tuple[int, Node]] = {}  # decisions that are read, and where
 
-    def _forced(self) -> None:
-        """Follow the trie to the next decision or to the end; forced tokens become pending."""
-        while self._node is not None:
-            if self._node.index >= 0:
-                self.chosen.append(self._node.index)
-                self._node = self.tries.slot(tuple(self.chosen))[1]
-            elif len(self._node.children) == 1:
-                self._step(next(iter(self._node.children)))
-            else:
-                self.legal = tuple(sorted(self._node.children))
-                return
-        self.done = True
+    @property
+    def count(self) -> int:
+        """Number of draws."""
+        return len(self.draws)
 
-    def _step(self, token: int) -> None:
-        self.pending.append(token)
-        self._node = self._node.children[token]
+    @classmethod
+    def begin(cls, prompt: Sequence[int], tries: Tries, draws: list[Draw]) -> "LegalRow":
+        """The row of new draws behind `prompt`. ValueError for a decision without a prompt."""
+        forced, chosen, node = _forced(tries, (), tries.slot(())[1])
+        if node is not None and not len(prompt):
+            raise ValueError("a prompt must have at least one token: nothing else predicts one")
+        for one in draws:
+            one.chosen = chosen
+        return cls(tries, draws, [*prompt, *forced], node)
 
-    def take(self, log_probs: np.ndarray) -> None:
-        """Draw the next token; log_probs (A,) of the legal tokens, padded at the end."""
-        log_probs = log_probs[: len(self.legal)]
-        index = draw(log_probs, self.rng)
-        self.log_prob += float(log_probs[index])
-        self.pending = []
-        self._step(self.legal[index])
-        self._forced()
+    def plan(self, room: int) -> list[tuple[int, tuple[int, ...]]]:
+        """Fill `tree` with the pending tokens and up to `room` more of the ways to go on within the
+        slot, nearest first. Returns (node, legal tokens there) where a state is wanted.
+        """
+        self.tree = chain(self.pending)
+        self.ends = {id(self.node): (len(self.pending) - 1, self.node)}
+        queue = [self.node] if room > 0 else []
+        for node in queue:
+            for token in node.legal:
+                ahead, below = _straight(node, token)
+                if below.index >= 0:
+                    continue
+                room -= len(ahead)
+                if room < 0:
+                    break
+                at = self.tree.add(ahead, self.ends[id(node)][0])[-1]
+                self.ends[id(below)] = at, below
+                queue.append(below)
+        return [(at, node.legal) for at, node in self.ends.values()]
+
+    def take(self, table: Sequence[np.ndarray]) -> list[tuple["LegalRow", int]]:
+        """Draw as far as the states reach; table: log-probabilities of the legal tokens, padded at
+        the end, of each wanted node. Returns (row that goes on, the tree node it has come to).
+        """
+        lines = dict(zip(self.ends, table, strict=True))
+        parts: dict[tuple, LegalRow] = {}
+        for one in self.draws:
+            node, at, said = self.node, 0, []
+            while node is not None and id(node) in self.ends:
+                at, _ = self.ends[id(node)]
+                log_probs = lines[id(node)][: len(node.legal)]
+                index = draw(log_probs, one.rng)
+                one.log_prob += float(log_probs[index])
+                said, below = _straight(node, node.legal[index])
+                forced, one.chosen, node = _forced(self.tries, one.chosen, below)
+                said += forced
+            row = parts.setdefault((at, tuple(said)), LegalRow(self.tries, [], said, node))
+            row.draws.append(one)
+        return [(row, at) for (at, _), row in parts.items() if row.node is not None]
 
 
 class FreeRow:
     """A row that says anything until the token `stop` or `limit` tokens."""
 
-    legal = None
+    count = 1
 
     def __init__(self, prompt: Sequence[int], rng: np.random.Generator, stop: int, limit: int):
         self.pending, self.rng = list(prompt), rng
         self.stop, self.limit = stop, limit
-        self.tokens: list[int] = []
-        self.done = limit <= 0
+        self.tree = Tree()
+        self.said: list[int] = []
 
-    def take(self, log_probs: np.ndarray) -> None:
-        """Draw the next token; log_probs (V,)."""
-        token = draw(log_probs, self.rng)
-        self.tokens.append(token)
-        self.pending = [token]
-        self.done = token == self.stop or len(self.tokens) >= self.limit
+    def plan(self, room: int) -> list[tuple[int, None]]:
+        """The pending tokens; nothing is read ahead."""
+        self.tree = chain(self.pending)
+        return [(len(self.pending) - 1, None)]
+
+    def take(self, table: Sequence[np.ndarray]) -> list[tuple["FreeRow", int]]:
+        """Draw the next token; table: one line (V,)."""
+        token = draw(table[0], self.rng)
+        self.said.append(token)
+        at, self.pending = len(self.pending) - 1, [token]
+        over = token == self.stop or len(self.said) >= self.limit
+        return [] if over else [(self, at)]
+
+
+def _straight(node: Node, token: int) -> tuple[list[int], Node]:
+    """`token` and the forced tokens after it within a slot, and the node where they end."""
+    said, node = [token], node.children[token]
+    while node.index < 0 and len(node.children) == 1:
+        ((token, node),) = node.children.items()
+        said.append(token)
+    return said, node
+
+
+def _forced(
+    tries: Tries, chosen: tuple[int, ...], node: Node | None
+) -> tuple[list[int], tuple[int, ...], Node | None]:
+    """From `node` through complete options to the next decision: forced tokens, options chosen by
+    then, the decision or None at the end.
+    """
+    said: list[int] = []
+    while node is not None:
+        if node.index >= 0:
+            chosen = (*chosen, node.index)
+            node = tries.slot(chosen)[1]
+        elif len(node.children) == 1:
+            ahead, node = _straight(node, next(iter(node.children)))
+            said += ahead
+        else:
+            break
+    return said, chosen, node
 
 
 @torch.inference_mode()
-def decode(backbone: Backbone, rows: Sequence[LegalRow | FreeRow], log_softmax: LogSoftmax) -> None:
-    """Run `rows` to their ends. log_softmax: states (N, H) and the rows' legal tokens to (N, A)
-    float64.
+def decode(
+    backbone: Backbone, rows: Sequence[LegalRow] | Sequence[FreeRow], log_softmax: LogSoftmax
+) -> None:
+    """Run `rows`, each with something to decide, to their ends.
+
+    log_softmax: states (N, H) and the legal tokens of each to (N, A) float64.
     """
-    rows = [row for row in rows if not row.done]
-    if not rows:
-        return
-    cache = _Cache(backbone)
-    first: dict[tuple[int, ...], int] = {}
+    waiting = [
+        (length, part)
+        for length, members in shared_prefixes([row.pending for row in rows])
+        for part in _portions([rows[i] for i in members])
+    ][::-1]
+    batch = _Batch(backbone, log_softmax)
+    while waiting or batch.rows:
+        while waiting and (not batch.rows or batch.draws + _draws(waiting[-1][1]) <= ROWS):
+            batch.enter(*waiting.pop())
+        batch.step()
+
+
+def _draws(rows: Sequence[LegalRow | FreeRow]) -> int:
+    """Into how many rows these may part."""
+    return sum(row.count for row in rows)
+
+
+def _portions(rows: Sequence[LegalRow | FreeRow]) -> list[list[LegalRow | FreeRow]]:
+    """Rows in order, cut where a portion would have more than ROWS draws."""
+    parts: list[list[LegalRow | FreeRow]] = []
     for row in rows:
-        first.setdefault(tuple(row.pending), len(first))
-    states = cache.feed(list(first))
-    shared = [first[tuple(row.pending)] for row in rows]
-    states = states[shared]
-    if len(first) < len(rows):
-        cache.keep(shared)
-    while True:
-        table = log_softmax(states, [row.legal for row in rows])
-        for row, log_probs in zip(rows, table, strict=True):
-            row.take(log_probs)
-        active = [i for i, row in enumerate(rows) if not row.done]
-        if not active:
-            return
-        if len(active) < len(rows):
-            cache.keep(active)
-            rows = [rows[i] for i in active]
-        states = cache.feed([row.pending for row in rows])
+        if parts and _draws([*parts[-1], row]) <= ROWS:
+            parts[-1].append(row)
+        else:
+            parts.append([row])
+    return parts
 
 
-class _Cache:
-    """Keys and values of the rows so far, which columns are real, and each row's length."""
+def shared_prefixes(prompts: Sequence[Sequence[int]]) -> list[tuple[int, list[int]]]:
+    """Groups of prompts as (tokens that all of them begin with, indices), a partition of all.
 
-    def __init__(self, backbone: Backbone):
-        self.backbone = backbone
-        self.inner = DynamicCache(config=backbone.causal.config)
-        self.real: np.ndarray | None = None  # (B, columns)
+    Neighbours in sorted order are in one group where they share at least half of the shorter one.
+    The last token of a prompt is never shared; a prompt alone shares 0.
+    """
+    order = sorted(range(len(prompts)), key=lambda i: tuple(prompts[i]))
+    groups: list[tuple[int, list[int]]] = []
+    for i in order:
+        if groups:
+            length, members = groups[-1]
+            here = _common(prompts[members[-1]], prompts[i])
+            shorter = min(len(prompts[members[-1]]), len(prompts[i]))
+            if 2 * here >= shorter and 2 * min(length, here) >= shorter:
+                groups[-1] = min(length, here), [*members, i]
+                continue
+        groups.append((len(prompts[i]) - 1, [i]))
+    return [(length if len(members) > 1 else 0, sorted(members)) for length, members in groups]
 
-    def feed(self, tokens: Sequence[Sequence[int]]) -> torch.Tensor:
-        """Append each row's tokens; returns the hidden state of each row's last one, (B, H)."""
-        lengths = np.array([len(row) for row in tokens])
-        new = np.arange(lengths.max()) < lengths[:, None]
-        ids = np.zeros(new.shape, np.int64)
-        ids[new] = np.concatenate([np.asarray(row) for row in tokens])
-        before = np.zeros((len(ids), 0), bool) if self.real is None else self.real
-        positions = before.sum(1, keepdims=True) + np.arange(new.shape[1])
-        self.real = np.concatenate([before, new], 1)
-        device = self.backbone.device
-        states = self.backbone.causal.model(
-            input_ids=torch.from_numpy(ids).to(device),
-            attention_mask=torch.from_numpy(self.real.astype(np.int64)).to(device),
-            position_ids=torch.from_numpy(positions).to(device),
-            cache=self.inner,
-            use_cache=True,
-        ).last_hidden_state
-        return states[torch.arange(len(ids)), torch.from_numpy(lengths - 1)]
 
-    def keep(self, rows: Sequence[int]) -> None:
-        """Keep only `rows`, in this order; a row may be repeated."""
-        self.inner.batch_select_indices(torch.tensor(rows, device=self.backbone.device))
-        self.real = self.real[list(rows)]
+def _common(one: Sequence[int], other: Sequence[int]) -> int:
+    """How many tokens both begin with, at most all but the last of either."""
+    most = min(len(one), len(other)) - 1
+    return next((k for k in range(most) if one[k] != other[k]), most)
+
+
+class _Batch:
+    """The rows that are decoded now, each in a line of the cache."""
+
+    def __init__(self, backbone: Backbone, log_softmax: LogSoftmax):
+        self.cache, self.log_softmax = Cache(backbone), log_softmax
+        self.rows: dict[int, LegalRow | FreeRow] = {}  # by line of the cache
+
+    def enter(self, length: int, rows: Sequence[LegalRow | FreeRow]) -> None:
+        """Begin rows whose first `length` pending tokens are the same: they are read once."""
+        lines = self._free(len(rows))
+        self.cache.clear(lines)
+        if length:
+            self.cache.read(lines[:1], [chain(rows[0].pending[:length])])
+            self.cache.keep(lines[:1], [range(length)])
+            self.cache.copy([lines[0]] * (len(rows) - 1), lines[1:])
+        for line, row in zip(lines, rows, strict=True):
+            row.pending = row.pending[length:]
+            self.rows[line] = row
+
+    @property
+    def draws(self) -> int:
+        """Into how many rows these may part."""
+        return _draws(list(self.rows.values()))
+
+    def _free(self, count: int) -> list[int]:
+        """The first lines without a row."""
+        found, line = [], 0
+        while len(found) < count:
+            if line not in self.rows:
+                found.append(line)
+            line += 1
+        return found
+
+    def step(self) -> None:
+        """One pass over all rows, and what is drawn from it."""
+        lines = sorted(self.rows)
+        certain = sum(len(self.rows[line].pending) for line in lines)
+        room = max(AHEAD - certain, 0) // len(lines)
+        wanted = [self.rows[line].plan(room) for line in lines]
+        trees = [self.rows[line].tree for line in lines]
+        states = self.cache.read(lines, trees)
+        starts = np.cumsum([0] + [len(tree.tokens) for tree in trees[:-1]])
+        picked = [start + at for start, row in zip(starts, wanted) for at, _ in row]
+        legal = [tokens for row in wanted for _, tokens in row]
+        table = self.log_softmax(states[torch.tensor(picked, device=states.device)], legal)
+        ends = np.cumsum([len(row) for row in wanted])
+        self._part(lines, [
+            self.rows[line].take(part)
+            for line, part in zip(lines, np.split(table, ends[:-1]), strict=True)
+        ])  # fmt: skip
+
+    def _part(self, lines: Sequence[int], found: Sequence[list]) -> None:
+        """Each line goes on with the first of its rows; the others get copies of it."""
+        trees = {line: self.rows[line].tree for line in lines}
+        self.rows = {}
+        going = [(line, row, at) for line, parts in zip(lines, found) for row, at in parts[:1]]
+        self.rows = {line: row for line, row, _ in going}
+        more = [(line, row, at) for line, parts in zip(lines, found) for row, at in parts[1:]]
+        targets = self._free(len(more))
+        self.rows |= {line: row for line, (_, row, _) in zip(targets, more, strict=True)}
+        sources = [line for line, _, _ in more]
+        beyond = max((len(trees[line].tokens) for line in sources), default=0)
+        self.cache.copy(sources, targets, beyond)
+        paths = [path_to(trees[line], at) for line, _, at in [*going, *more]]
+        self.cache.keep([line for line, _, _ in going] + targets, paths)

@@ -9,18 +9,19 @@ function. A temperature must be positive: T -> 0 is play of the most probable to
 in practice.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
 
-from dipllm_lib.lm import packing
 from dipllm_lib.lm.backbones import Backbone
-from dipllm_lib.lm.choices import Choice, Path, Tries, path
-from dipllm_lib.lm.decoding import FreeRow, LegalRow, decode
+from dipllm_lib.lm.cache import Cache, chain
+from dipllm_lib.lm.choices import Choice, Path, Tries
+from dipllm_lib.lm.choices import path as token_path
+from dipllm_lib.lm.decoding import ROWS, Draw, FreeRow, LegalRow, decode, shared_prefixes
+from dipllm_lib.lm.packing import Tree
 
-TOKENS = 1024  # padded tokens of one forward pass
-ROWS = 64  # rows decoded together
+TOKENS = 192  # tokens of one pass: fewer read the weights too often, more attend to too much
 
 
 def log_prob(
@@ -41,7 +42,7 @@ def log_prob(
     paths = []
     for choice, wanted in zip(choices, sequences, strict=True):
         tries = Tries(choice)
-        paths.append([path(tries, sequence) for sequence in wanted])
+        paths.append([token_path(tries, sequence) for sequence in wanted])
     return path_log_prob(backbone, prompts, paths, temperature, top_p)
 
 
@@ -56,61 +57,78 @@ def path_log_prob(
     """`log_prob` for choices that are already tokens; the same shapes."""
     check_temperature(temperature, top_p)
     out = [np.zeros(len(row)) for row in paths]
-    lengths = [
-        packing.row_length(p, [x.tokens for x in row])
-        for p, row in zip(prompts, paths, strict=True)
-    ]
-    for rows in packing.chunks(lengths, TOKENS):
-        logits, branch, rank = legal_logits(
-            backbone, [prompts[i] for i in rows], [paths[i] for i in rows]
-        )
-        if len(rank):
-            table = legal_log_softmax(logits.double(), temperature, top_p)
-            found = table.gather(1, rank[:, None])[:, 0].cpu().numpy()
-            for (row, k), value in zip(branch, found, strict=True):
-                out[rows[row]][k] += value
+    some = [i for i, row in enumerate(paths) if any(path.decisions for path in row)]
+    if not all(len(prompts[i]) for i in some):
+        raise ValueError("a prompt must have at least one token: nothing else predicts one")
+    cache = Cache(backbone)
+    for shared, members in shared_prefixes([prompts[i] for i in some]):
+        group = [some[m] for m in members]
+        cache.clear([0])
+        if shared:
+            cache.read([0], [chain(prompts[group[0]][:shared])])
+            cache.keep([0], [range(shared)])
+        for reads in _passes(shared, group, prompts, paths):
+            states = cache.read([0], [reads.tree])
+            states = states[torch.tensor([node for node, _ in reads.lines], device=states.device)]
+            logits = subset_logits(backbone, states, [legal for _, legal in reads.lines]).double()
+            table = legal_log_softmax(logits, temperature, top_p).cpu().numpy()
+            for i, k, line, rank in reads.wanted:
+                out[i][k] += table[line, rank]
     return out
 
 
-def legal_logits(
-    backbone: Backbone, prompts: Sequence[Sequence[int]], paths: Sequence[Sequence[Path]]
-) -> tuple[torch.Tensor, list[tuple[int, int]], torch.Tensor]:
-    """Logits of the legal tokens at every decision of every path; differentiable.
+class _Reads:
+    """One pass over prompts and their paths as a trie, so that all that is shared is read once.
 
-    Returns logits (N, A) float32 padded with -inf, the (row, path) of each decision, and the rank
-    (N,) of the token taken.
+    lines: (node, legal tokens) whose log-softmax is wanted; wanted: (prompt, path, line, rank)
     """
-    where = [
-        (row, k, decision)
-        for row, parts in enumerate(paths)
-        for k, part in enumerate(parts)
-        for decision in part.decisions
-    ]
-    branch = [(row, k) for row, k, _ in where]
-    rank = torch.tensor([d[2] for *_, d in where], dtype=torch.int64, device=backbone.device)
-    if not where:
-        return torch.zeros(0, 0), branch, rank
-    packed = packing.pack(prompts, [[x.tokens for x in row] for row in paths], backbone.device)
-    states = packing.hidden(backbone, packed)
-    rows = torch.tensor([row for row, _ in branch], device=states.device)
-    columns = torch.tensor(
-        [packed.predictor(row, k, d[0]) for row, k, d in where], device=states.device
-    )
-    return subset_logits(backbone, states[rows, columns], [d[1] for *_, d in where]), branch, rank
+
+    def __init__(self):
+        self.tree = Tree()
+        self.lines: dict[tuple[int, tuple[int, ...]], int] = {}
+        self.wanted: list[tuple[int, int, int, int]] = []
+
+    def add(self, i: int, k: int, prompt: Sequence[int], path: Path) -> None:
+        last = path.decisions[-1][0]  # what is after it is not read
+        nodes = self.tree.add([*prompt, *path.tokens[:last]])[len(prompt) - 1 :]
+        for position, legal, rank in path.decisions:
+            line = self.lines.setdefault((nodes[position], legal), len(self.lines))
+            self.wanted.append((i, k, line, rank))
+
+
+def _passes(
+    shared: int,
+    group: Sequence[int],
+    prompts: Sequence[Sequence[int]],
+    paths: Sequence[Sequence[Path]],
+) -> Iterator[_Reads]:
+    """Passes of about TOKENS tokens over the paths of prompts whose first `shared` tokens are read;
+    paths that begin alike are neighbours.
+    """
+    reads = _Reads()
+    for i in group:
+        own = [k for k, path in enumerate(paths[i]) if path.decisions]
+        for k in sorted(own, key=lambda k: paths[i][k].tokens):
+            reads.add(i, k, prompts[i][shared:], paths[i][k])
+            if len(reads.tree.tokens) >= TOKENS:
+                yield reads
+                reads = _Reads()
+    if reads.wanted:
+        yield reads
 
 
 def subset_logits(
     backbone: Backbone, states: torch.Tensor, legal: Sequence[tuple[int, ...]]
 ) -> torch.Tensor:
     """Logits (N, A) float32 of the tokens legal[n] at states (N, H); -inf beyond len(legal[n])."""
-    width = max(map(len, legal))
-    table = np.zeros((len(legal), width), np.int64)
-    padding = np.ones((len(legal), width), bool)
-    for n, tokens in enumerate(legal):
-        table[n, : len(tokens)] = tokens
-        padding[n, : len(tokens)] = False
-    weights = backbone.head[torch.from_numpy(table).to(states.device)].float()
-    logits = torch.einsum("nh,nah->na", states.float(), weights)
+    sizes = np.array([len(tokens) for tokens in legal])
+    padding = np.arange(sizes.max()) >= sizes[:, None]
+    tokens, place = np.unique(np.concatenate(legal), return_inverse=True)
+    table = np.zeros(padding.shape, np.int64)
+    table[~padding] = place
+    head = backbone.head  # may lie on another device than the last states
+    weights = head[torch.from_numpy(tokens).to(head.device)].float().to(states.device)
+    logits = (states.float() @ weights.T).gather(1, torch.from_numpy(table).to(states.device))
     return logits.masked_fill(torch.from_numpy(padding).to(states.device), -torch.inf)
 
 
@@ -149,14 +167,17 @@ def sample(
         logits = subset_logits(backbone, states, legal).double()
         return legal_log_softmax(logits, temperature, top_p).cpu().numpy()
 
-    tries: dict[int, Tries] = {}  # equal choice objects share their tries
-    rows = [
-        LegalRow(prompt, tries.setdefault(id(choice), Tries(choice)), rng)
-        for prompt, choice, rng in zip(prompts, choices, rngs, strict=True)
-    ]
-    for first in range(0, len(rows), ROWS):
-        decode(backbone, rows[first : first + ROWS], log_softmax)
-    return [(tuple(row.chosen), row.log_prob) for row in rows]
+    draws = [Draw(rng) for rng in rngs]
+    members: dict[tuple[int, tuple[int, ...]], list[int]] = {}
+    for i, (prompt, choice) in enumerate(zip(prompts, choices, strict=True)):
+        members.setdefault((id(choice), tuple(prompt)), []).append(i)
+    rows, tries = [], {id(choice): Tries(choice) for choice in choices}
+    for (key, prompt), own in members.items():  # draws of one choice share a row until they part
+        for first in range(0, len(own), ROWS):
+            some = [draws[i] for i in own[first : first + ROWS]]
+            rows.append(LegalRow.begin(prompt, tries[key], some))
+    decode(backbone, [row for row in rows if row.node is not None], log_softmax)
+    return [(one.chosen, one.log_prob) for one in draws]
 
 
 def sample_text(
@@ -164,22 +185,27 @@ def sample_text(
     prompts: Sequence[Sequence[int]],
     rngs: Sequence[np.random.Generator],
     stop: int,
-    limit: int,
+    limit: int | Sequence[int],
     temperature: float = 1.0,
 ) -> list[list[int]]:
     """One free continuation per prompt, without any mask: token ids up to and with `stop`, at most
-    `limit`.
+    `limit` (of all, or of each). temperature 0: the most probable token, of equals the first.
     """
-    check_temperature(temperature, 1.0)
+    check_temperature(temperature or 1.0, 1.0)
+    head = backbone.head.float().T
 
     def log_softmax(states, _):
-        logits = states.float() @ backbone.head.float().T
-        return torch.log_softmax(logits.double() / temperature, dim=-1).cpu().numpy()
+        logits = (states.to(head.device).float() @ head).double()
+        if temperature == 0:
+            best = torch.argmax(logits, -1, keepdim=True)
+            return torch.full_like(logits, -torch.inf).scatter(-1, best, 0.0).cpu().numpy()
+        return torch.log_softmax(logits / temperature, dim=-1).cpu().numpy()
 
-    rows = [FreeRow(p, rng, stop, limit) for p, rng in zip(prompts, rngs, strict=True)]
-    for first in range(0, len(rows), ROWS):
-        decode(backbone, rows[first : first + ROWS], log_softmax)
-    return [row.tokens for row in rows]
+    limits = np.broadcast_to(limit, len(prompts)).tolist()
+    given = zip(prompts, rngs, limits, strict=True)
+    rows = [FreeRow(prompt, rng, stop, most) for prompt, rng, most in given]
+    decode(backbone, [row for row in rows if row.limit > 0], log_softmax)
+    return [row.said for row in rows]
 
 
 def check_temperature(temperature: float, top_p: float) -> None:

@@ -1,10 +1,12 @@
-"""Training of one adapter, or of all weights: AdamW, linear schedule to 0, accumulation,
+"""Training of one adapter, or of all weights: AdamW, a schedule that ends at 0, accumulation,
 checkpoint, resume.
 
-    step s of S:  lr_s = lr (1 - s / S);  g = gradient of (1 / n) sum over the n items of the
-    logical batch;
+    step s of S:  g = gradient of (1 / n) sum over the n items of the logical batch;
                   g <- g min(1, clip / |g|);  AdamW (Loshchilov and Hutter 2019), no weight decay by
-                  default
+                  default;  with W warm-up steps and x = (s - W) / (S - W)
+                  lr_s = lr (s + 1) / (W + 1)           for s < W, then
+                  lr_s = lr (1 - x)                     `linear`
+                  lr_s = lr (1 + cos(pi x)) / 2         `cosine` (Loshchilov and Hutter 2017)
 
 A logical batch may be cut into parts whose gradients add up; the sum equals that of the whole
 batch. Dropout draws from a generator seeded by (seed, name, step), so a run that is stopped and
@@ -15,6 +17,7 @@ caller's record; it is written beside its place and renamed.
 """
 
 import json
+import math
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -26,6 +29,16 @@ from safetensors.torch import save_file
 from dipllm_lib.lm import adapters
 from dipllm_lib.lm.backbones import Backbone
 from dipllm_lib.run import seeding
+
+SCHEDULES = ("linear", "cosine")
+
+
+def rate(step: int, steps: int, schedule: str = "linear", warmup: int = 0) -> float:
+    """Share of the learning rate at `step` (from 0) of `steps`; see the module's text."""
+    if step < warmup:
+        return (step + 1) / (warmup + 1)
+    x = (step - warmup) / (steps - warmup)
+    return 1 - x if schedule == "linear" else (1 + math.cos(math.pi * x)) / 2
 
 
 class Trainer:
@@ -42,16 +55,23 @@ class Trainer:
         clip: float = 1.0,
         weight_decay: float = 0.0,
         checkpointing: bool = False,
+        schedule: str = "linear",
+        warmup: int = 0,
     ):
         """
-        name: the adapter that was attached; lr: of the first step; steps: S, where lr reaches 0
+        name: the adapter that was attached; lr: the largest; steps: S, where it reaches 0
         clip: largest norm of the gradient; checkpointing: recompute activations in the backward
-            pass, less memory
+            pass, less memory; schedule: `linear` or `cosine`; warmup: W, steps of rising lr
         """
         if steps < 1:
             raise ValueError(f"a training needs at least one step, got {steps}")
+        if schedule not in SCHEDULES or not 0 <= warmup < steps:
+            raise ValueError(
+                f"schedule {schedule!r} with {warmup} warm-up steps of {steps}: use one of"
+                f" {', '.join(SCHEDULES)} and fewer warm-up steps than steps"
+            )
         self.backbone, self.name, self.lr, self.steps, self.seed = backbone, name, lr, steps, seed
-        self.clip, self.done = clip, 0
+        self.clip, self.done, self.schedule, self.warmup = clip, 0, schedule, warmup
         if adapters.names(backbone):
             adapters.switch(backbone, name)
         self.parameters = adapters.trainable(backbone)
@@ -65,23 +85,28 @@ class Trainer:
             backbone.causal.activation_checkpointing_disable()
 
     def step(
-        self, loss: Callable[[Sequence], torch.Tensor], items: Sequence, part: int = 0
+        self,
+        loss: Callable[[Sequence], torch.Tensor],
+        items: Sequence,
+        part: int = 0,
+        count: int = 0,
     ) -> dict[str, float]:
         """One optimiser step on the mean over `items`.
 
         loss: the SUM of the losses of the items it is given; part: items per backward pass, 0 = all
-            at once.
+            at once; count: what the sum is divided by, 0 = the number of items.
         Returns loss (mean over items), norm (of the gradient before clipping), lr. Raises
         FloatingPointError when the loss is not finite; the weights are then unchanged.
         """
-        part = part or len(items)
+        part, count = part or len(items), count or len(items)
         total = 0.0
         self.optimiser.zero_grad(set_to_none=True)
         self.backbone.model.train()
         with seeding.torch_seed(self.seed, "dropout", self.name, self.done):
             for first in range(0, len(items), part):
-                value = loss(items[first : first + part]) / len(items)
-                value.backward()
+                value = loss(items[first : first + part]) / count
+                if value.requires_grad:  # not where every answer is forced
+                    value.backward()
                 total += value.item()
         self.backbone.model.eval()
         norm = torch.nn.utils.clip_grad_norm_([p for _, p in self.parameters], self.clip).item()
@@ -89,13 +114,17 @@ class Trainer:
             raise FloatingPointError(
                 f"step {self.done}: loss {total}, gradient norm {norm}: lower lr"
             )
-        rate = self.lr * (1 - self.done / self.steps)
+        now = self.lr * rate(self.done, self.steps, self.schedule, self.warmup)
         for group in self.optimiser.param_groups:
-            group["lr"] = rate
+            group["lr"] = now
         self.optimiser.step()
         self.optimiser.zero_grad(set_to_none=True)
         self.done += 1
-        return {"loss": total, "norm": norm, "lr": rate}
+        return {"loss": total, "norm": norm, "lr": now}
+
+    def _plan(self) -> list:
+        """What a checkpoint must agree on."""
+        return [self.name, self.steps, self.lr, self.schedule, self.warmup, self.seed]
 
     def save(self, path: Path, record: dict) -> None:
         """Write the checkpoint file `path`; record: anything JSON-able that the caller needs to go
@@ -110,7 +139,7 @@ class Trainer:
             tensors[f"weight.{name}"] = parameter.detach().cpu().contiguous()
             for key, value in sorted(self.optimiser.state[parameter].items()):
                 tensors[f"{key}.{name}"] = value.detach().cpu().contiguous()
-        facts = {"done": self.done, "steps": self.steps, "name": self.name, "record": record}
+        facts = {"done": self.done, "plan": self._plan(), "record": record}
         text = json.dumps(facts, sort_keys=True, allow_nan=False)
         temporary = path.with_suffix(".tmp")
         save_file(tensors, temporary, metadata={"trainer": text})
@@ -128,7 +157,7 @@ class Trainer:
             facts = json.loads(file.metadata()["trainer"])
             tensors = {key: file.get_tensor(key) for key in file.keys()}
         missing = [n for n, p in self.parameters if f"weight.{n}" not in tensors]
-        if missing or facts["steps"] != self.steps or facts["name"] != self.name:
+        if missing or facts.get("plan") != self._plan():
             raise ValueError(f"{path.name} belongs to another training: remove it to start anew")
         with torch.no_grad():
             for name, parameter in self.parameters:

@@ -1,5 +1,6 @@
 """The language model as a player: legal in every phase type, exact probabilities, raw texts."""
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -7,9 +8,21 @@ import pandas as pd
 import pytest
 import torch
 
-from dipllm_lib.dip import boards, game, generate, orders, rules, states, text
-from dipllm_lib.dip.agent import LMAgent, raw_legality
-from dipllm_lib.lm import adapters, backbones, scoring
+from dipllm_lib.dip import (
+    boards,
+    candidates,
+    game,
+    generate,
+    orders,
+    policies,
+    rules,
+    search,
+    states,
+    text,
+    value,
+)
+from dipllm_lib.dip.agent import LMAgent, legality_by_kind, raw_legality, with_search
+from dipllm_lib.lm import adapters, backbones, decoding, scoring
 
 
 @pytest.fixture(scope="module")
@@ -143,3 +156,103 @@ def test_state_and_board_prompt_agree(backbone):
     turn = orders.turn(rules.start(), 0, 0)
     saved = states.from_state(states.to_state(rules.start()))
     assert text.prompt(turn) == text.prompt(orders.turn(saved, 0, 0))
+
+
+def test_legality_by_kind_by_hand():
+    found = pd.DataFrame({
+        "phase": ["W1902A", "S1902M", "F1902M", "S1903M"],
+        "power": ["ITALY"] * 4,
+        "slots": [1, 4, 2, 2],
+        "legal_orders": [1, 4, 0, 1],
+        "all_legal": [True, True, False, False],
+    })
+    wanted = pd.DataFrame(
+        {
+            "turns": [3, 1],
+            "orders": [8, 1],
+            "legal_orders": [5 / 8, 1.0],
+            "all_legal": [1 / 3, 1.0],
+        },
+        index=pd.Index(["movement", "adjustments"], name="phase"),
+    )
+    pd.testing.assert_frame_equal(legality_by_kind(found), wanted)
+
+
+def test_raw_texts_of_the_most_probable_tokens(backbone, turns):
+    """Temperature 0 does not depend on the generators."""
+    first, second = (
+        raw_legality(backbone, turns["A"][:3], rngs, temperature=0)
+        for rngs in (generators(3), generators(5)[2:])
+    )
+    pd.testing.assert_frame_equal(first, second)
+
+
+def test_many_turns_at_once_as_a_search_asks(backbone, turns):
+    """Turns of one position share a generator; what each is given equals what it says alone."""
+    agent, own = LMAgent(backbone, 1.0), orders.turns(turns["M"][0].boards)
+    assert isinstance(agent, candidates.Batched)
+    drawn = agent.samples(own, 5, [np.random.default_rng(4)] * len(own))
+    again = agent.samples(own, 5, [np.random.default_rng(4)] * len(own))
+    assert drawn == again and len({tuple(joints) for joints in drawn}) == len(own)
+    assert agent.samples(own[:1], 5, [np.random.default_rng(4)]) == drawn[:1]
+    found = agent.log_probs(own, drawn)
+    for turn, joints, logs in zip(own, drawn, found, strict=True):
+        assert np.allclose(logs, agent.log_prob(turn, joints), atol=1e-5)
+    assert agent.log_probs([], []) == [] and agent.samples([], 3, []) == []
+
+
+def test_search_on_top(backbone):
+    """The model is the anchor and gives the candidates; with 0 iterations it plays itself."""
+    agent, start = LMAgent(backbone, 0.1, adapter=None), rules.start()
+    settings = search.SearchSettings(iterations=9, candidates=4, ratio=2.0, draws=8, lam=0.01)
+    assert with_search(agent, value.heuristic, settings, 0) is agent
+    player = with_search(agent, value.heuristic, settings, 3)
+    player.keep = True
+    for turn, joint in zip(
+        orders.turns(start), player.act(orders.turns(start), generators(7)), strict=True
+    ):
+        turn.check(joint)
+    (record,) = player.records
+    mine = {turn.power: turn for turn in orders.turns(start)}
+    assert len(record.regret) == 3
+    for power in record.powers:
+        logs = LMAgent(backbone, 1.0).log_prob(mine[power.power], power.candidates)
+        shares = np.exp(logs) / np.exp(logs).sum()
+        assert np.allclose(np.exp(power.log_tau), shares, atol=1e-5)
+
+
+def test_others_play_what_is_not_movement(backbone, turns):
+    hold = policies.Hold()
+    agent = LMAgent(backbone, 1.0, others=hold)
+    mixed = [turns["M"][0], turns["R"][0], turns["M"][1], turns["A"][0]]
+    found = agent.act(mixed, generators(4))
+    alone = LMAgent(backbone, 1.0).act(mixed, generators(4))
+    assert [found[0], found[2]] == [alone[0], alone[2]]
+    for k in (1, 3):
+        assert found[k] == hold.act([mixed[k]], generators(4)[k : k + 1])[0]
+
+
+def test_a_power_without_units_is_not_asked(backbone):
+    """Italy has lost everything: six turns, and no draw of Italy's generator."""
+    state = states.to_state(rules.start())
+    state["units"]["ITALY"], state["centers"]["ITALY"] = [], []
+    own = orders.turns(states.from_state(state))
+    assert [turn.name for turn in own].count("ITALY") == 0 and len(own) == 6
+    for turn, joint in zip(own, LMAgent(backbone, 1.0).act(own, generators(6)), strict=True):
+        turn.check(joint)
+
+
+def test_no_legal_order_is_one_line(backbone):
+    """An order that is no beginning of a joint order, and an empty list of a unit."""
+    turn = orders.turn(rules.start(), 0, 0)
+    empty = dataclasses.replace(turn, lists=(turn.lists[0][:0], *turn.lists[1:]))
+    with pytest.raises(ValueError, match="no legal order for slot 0"):
+        LMAgent(backbone, 1.0).act([empty], generators(1))
+
+
+def test_one_option_in_each_slot_costs_no_pass(backbone, monkeypatch):
+    turn = orders.turn(rules.start(), 0, 0)
+    forced = dataclasses.replace(turn, lists=tuple(ids[:1] for ids in turn.lists))
+    monkeypatch.setattr(decoding.Cache, "read", lambda *_: pytest.fail("a pass"))
+    (joint,) = LMAgent(backbone, 1.0).act([forced], generators(1))
+    assert joint == tuple(int(ids[0]) for ids in turn.lists)

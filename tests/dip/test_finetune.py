@@ -13,6 +13,7 @@ import torch
 
 from dipllm_lib.dip import atlas, finetune, orders, rules, states, text
 from dipllm_lib.dip.agent import LMAgent
+from dipllm_lib.dip.finetune_settings import FinetuneSettings
 from dipllm_lib.dip.policies import RandomLegal
 from dipllm_lib.lm import adapters, steps
 from dipllm_lib.run import profiles
@@ -78,7 +79,7 @@ def test_sample_by_hand(backbone, rows):
         backbone.tokenizer.text(sample.prompt).strip()
         == text.prompt(finetune.row_turn(row)).strip()
     )
-    two = {"joints": row["joints"][:2], "target": [1.0, 0.0]}
+    two = {"joints": row["joints"][:2], "target": [1.0, 0.0], "log_tau": [0.0, 0.0]}
     assert finetune.build([row | two], backbone, SETTINGS)[0].kept == (0,)
 
 
@@ -124,6 +125,22 @@ def test_split_keeps_games_apart(rows):
         finetune.split(rows, 10, 1000, np.random.default_rng(0))
 
 
+def test_split_by_positions_keeps_them_whole(rows):
+    def sizes(some):
+        found = {}
+        for row in some:
+            key = row["game"], row["phase"]
+            found[key] = found.get(key, 0) + 1
+        return found
+
+    train, heldout = finetune.split(rows, 20, 15, np.random.default_rng(0), "position")
+    assert 14 <= len(train) <= 20 and 8 <= len(heldout) <= 15
+    assert not {r["game"] for r in train} & {r["game"] for r in heldout}
+    whole = sizes(rows)
+    assert all(whole[key] == n for part in (train, heldout) for key, n in sizes(part).items())
+    assert train == [row for row in rows if row in train]
+
+
 def test_bad_rows_and_settings_are_one_line(backbone, rows):
     for change, match in [
         ({"target": [0.5, 0.4]}, "the target is no distribution"),
@@ -134,9 +151,10 @@ def test_bad_rows_and_settings_are_one_line(backbone, rows):
     with pytest.raises(ValueError, match="g0 S1901M AUSTRIA: .* tokens, raise finetune_max_length"):
         finetune.build(rows[:1], backbone, replace(SETTINGS, finetune_max_length=40))
     adapters.attach(backbone, "orders", 0)
-    for change in ({"finetune_objective": "ppo"}, {"finetune_softmax": "all"}):
-        with pytest.raises(ValueError, match="unknown objective"):
-            finetune.train(backbone, "orders", [1], [1], replace(SETTINGS, **change), 0)
+    for name, value in {"objective": "ppo", "softmax": "all"}.items():
+        settings = replace(SETTINGS, **{f"finetune_{name}": value})
+        with pytest.raises(ValueError, match=f"unknown finetune.{name} '{value}': use one of"):
+            finetune.train(backbone, "orders", [1], [1], settings, 0)
 
 
 def no_units():
@@ -151,6 +169,73 @@ def prepared(rows):
     adapters.attach(backbone, "orders", 0)
     train, heldout = (finetune.build(part, backbone, SETTINGS) for part in (rows[:24], rows[-8:]))
     return backbone, train, heldout
+
+
+def gradient(backbone, samples, **changes):
+    """Of one logical batch, as `step` cuts it: taken where AdamW would be called."""
+    settings = replace(FinetuneSettings.of(SETTINGS), **changes)
+    trainer = steps.Trainer(
+        backbone, "orders", 0.0, 9, 0, clip=1e9, checkpointing=settings.checkpointing
+    )
+    found = []
+
+    def keep():
+        found.append(torch.cat([p.grad.flatten() for _, p in trainer.parameters]))
+
+    trainer.optimiser.step = keep
+    facts = finetune.step(trainer, samples, settings)
+    return found[0], facts
+
+
+@pytest.mark.parametrize("rank", [0, 4])
+@pytest.mark.parametrize("softmax", ["tokens", "legal"])
+def test_one_gradient_however_the_batch_is_cut(rows, rank, softmax):
+    """Positions with powers as branches, passes of any size and recomputed activations, against
+    one plain pass per joint order; the loss is the mean over power-turns.
+    """
+    backbone = finetune.backbone(SETTINGS, 0)
+    adapters.attach(backbone, "orders", rank)
+    for name, parameter in adapters.trainable(backbone):
+        if "lora_B" in name:  # zero at the start: half the gradient would be
+            torch.nn.init.normal_(parameter, std=0.1, generator=torch.Generator().manual_seed(1))
+    samples = finetune.build(rows[:10], backbone, SETTINGS)
+    alone = [
+        replace(s, kept=(k,), weights=s.weights[i : i + 1])
+        for s in samples
+        for i, k in enumerate(s.kept)
+    ]
+    plain = torch.zeros(())
+    for one in alone:
+        plain = plain + finetune.loss(backbone, [one], softmax) / len(samples)
+    plain.backward()
+    exact = torch.cat([p.grad.flatten() for _, p in adapters.trainable(backbone)])
+    lengths = []
+    for changes in (
+        {},
+        {"tokens": 1},
+        {"pack": "position"},
+        {"pack": "position", "tokens": 400},
+        {"pack": "position", "checkpointing": True},
+    ):
+        found, facts = gradient(backbone, samples, softmax=softmax, **changes)
+        assert (found - exact).norm() < 1e-5 * exact.norm(), changes
+        assert facts["loss"] == pytest.approx(plain.item(), rel=1e-5)
+        assert facts["turns"] == pytest.approx(10) and 1 < facts["effective"] <= 3
+        lengths.append(facts["tokens"])
+    assert lengths[0] == lengths[1] > 1.8 * lengths[2] == 1.8 * lengths[3]
+
+
+def test_positions_are_the_items_of_a_batch(rows):
+    """Five positions of seven powers or fewer; three a step and two epochs make four steps."""
+    backbone, train, heldout = prepared(rows)
+    assert [len(row) for row in finetune.packed_rows(train, "position")] == [7, 7, 1, 7, 2]
+    settings = replace(FinetuneSettings.of(SETTINGS), pack="position", batch=3, warmup=1)
+    history = finetune.train(
+        backbone, "orders", train, heldout, replace(settings, schedule="cosine"), 0
+    )
+    assert len(history) == 5 and history["turns"].iloc[1:].sum() == pytest.approx(2 * 24)
+    assert history["lr"].iloc[1:].tolist() == pytest.approx([5e-3, 1e-2, 7.5e-3, 2.5e-3])
+    assert history["mass"].iloc[1:].between(0.5, 1).all() and history["kl"].count() >= 2
 
 
 def test_training_moves_the_model_to_the_target(rows):
@@ -173,23 +258,30 @@ def test_legal_softmax_trains_too(rows):
     assert kl.iloc[-1] < 0.5 * kl.iloc[0]
 
 
-def test_stopped_training_resumes_to_the_same_weights(rows, tmp_path, monkeypatch):
+@pytest.mark.parametrize("pack", ["turn", "position"])
+def test_stopped_training_resumes_to_the_same_weights(rows, tmp_path, monkeypatch, pack):
+    """Draws of joint orders too belong to a step, not to the time at which it runs."""
     backbone, train, heldout = prepared(rows)
-    whole = finetune.train(backbone, "orders", train, heldout, SETTINGS, 0)
+    wanted = FinetuneSettings.of(
+        replace(SETTINGS, finetune_epochs={"turn": 2, "position": 6}[pack])
+    )
+    wanted = replace(wanted, pack=pack, batch={"turn": 4, "position": 2}[pack])
+    wanted = replace(wanted, objective="bc_sample", bc_source="pi_star")
+    whole = finetune.train(backbone, "orders", train, heldout, wanted, 0)
     file, step = tmp_path / "t.safetensors", steps.Trainer.step
 
-    def stop(self, *args):
+    def stop(self, *args, **names):
         if self.done == 8:
             raise KeyboardInterrupt
-        return step(self, *args)
+        return step(self, *args, **names)
 
     stopped, train, heldout = prepared(rows)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(steps.Trainer, "step", stop)
-        finetune.train(stopped, "orders", train, heldout, SETTINGS, 0, file, every=3)
+        finetune.train(stopped, "orders", train, heldout, wanted, 0, file, every=3)
     assert steps.read_record(file)["history"][-1]["step"] == 6
     resumed, train, heldout = prepared(rows)
-    history = finetune.train(resumed, "orders", train, heldout, SETTINGS, 0, file, every=3)
+    history = finetune.train(resumed, "orders", train, heldout, wanted, 0, file, every=3)
     assert torch.equal(weights(resumed), weights(backbone))
     assert history.equals(whole)
 
@@ -235,3 +327,18 @@ def test_training_after_kill_9_gives_the_same_checkpoint(tmp_path):
     assert 0 < steps.read_record(broken)["history"][-1]["step"] < 90
     subprocess.run([*command, str(broken), epochs], check=True, timeout=300, env=environment)
     assert broken.read_bytes() == whole.read_bytes()
+
+
+def test_one_entry_point_for_every_backbone(rows):
+    """Two backbones on the same rows: the same batches, their own weights and text."""
+    found = {}
+    for hidden, rank in ((16, 0), (32, 2)):
+        settings = replace(SETTINGS, scratch_hidden=hidden, lora_rank=rank, finetune_epochs=1)
+        found[rank] = finetune.fit(rows[:21], rows[:7], settings, 0)
+    assert found[0].history["tokens"].tolist() == found[2].history["tokens"].tolist()
+    for one in found.values():
+        assert one.history["kl"].iloc[0] == pytest.approx(one.before["kl"].mean())
+        assert one.history["kl"].iloc[-1] == pytest.approx(one.after["kl"].mean())
+    assert found[0].after["kl"].mean() < found[0].before["kl"].mean()
+    again = finetune.fit(rows[:21], rows[:7], replace(SETTINGS, finetune_epochs=1), 0)
+    assert torch.equal(weights(again.backbone), weights(found[0].backbone))

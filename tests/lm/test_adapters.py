@@ -8,6 +8,7 @@ import sys
 import pytest
 import torch
 from peft import PeftModel
+from safetensors.torch import load_file
 
 from dipllm_lib.lm import adapters
 
@@ -76,7 +77,8 @@ def test_saved_adapter_is_plain_peft_and_repeats_its_bytes(tiny, tmp_path):
         (tmp_path / name).mkdir()
         adapters.save(backbone, "orders", tmp_path / name, "# orders\n")
     files = sorted(p.name for p in (tmp_path / "one").iterdir())
-    assert files == ["README.md", "adapter_config.json", "adapter_model.safetensors"]
+    expected = ["README.md", "adapter_config.json", "adapter_model.safetensors", "base.json"]
+    assert files == expected
     for file in files:
         assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
     config = json.loads((tmp_path / "one" / "adapter_config.json").read_text(encoding="utf-8"))
@@ -141,10 +143,41 @@ def test_bad_loads_are_one_line(tiny, tmp_path):
         ValueError, match="trained on scratch-llama-32x2, not on scratch-llama-64x2"
     ):
         adapters.load(tiny(hidden=64), tmp_path, "first")
+    with pytest.raises(ValueError) as error:
+        adapters.load(tiny(seed=1), tmp_path, "first")
+    told = f"{tmp_path.name} was trained on scratch-llama-32x2 with other weights: fingerprint"
+    assert str(error.value).startswith(told) and "\n" not in str(error.value)
+    (tmp_path / "base.json").unlink()
+    with pytest.raises(FileNotFoundError, match="no base.json that names its base model"):
+        adapters.load(tiny(), tmp_path, "first")
     with pytest.raises(ValueError, match="needs dtype float32"):
         adapters.attach(tiny(dtype="bfloat16"), "first", 0)
     with pytest.raises(ValueError, match="no adapter to switch off"), adapters.off(tiny()):
         pass
+
+
+def test_adapter_of_either_precision_fits_the_other(tiny, tmp_path):
+    backbone = tiny(dtype="bfloat16")
+    adapters.attach(backbone, "first", 2)
+    adapters.save(backbone, "first", tmp_path, "")
+    adapters.load(tiny(), tmp_path, "first")
+
+
+def test_tied_output_matrix_stays_frozen_and_out_of_the_file(tiny, tmp_path):
+    """Embedding and output are one matrix: an adapter leaves it alone, rank 0 trains it once."""
+    backbone = tiny()
+    adapters.attach(backbone, "first", 2)
+    assert backbone.causal.get_input_embeddings().weight is backbone.head
+    adapters.save(backbone, "first", tmp_path, "")
+    names = load_file(tmp_path / "adapter_model.safetensors")
+    assert names and all(".lora_A." in name or ".lora_B." in name for name in names)
+    every = tiny()
+    adapters.attach(every, "all", 0)
+    assert [n for n, p in adapters.trainable(every) if p is every.head] == [
+        "model.embed_tokens.weight"
+    ]
+    disturb(every)
+    assert every.causal.get_input_embeddings().weight is every.head
 
 
 def test_adapter_of_a_bfloat16_base_is_float32(tiny):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from dipllm_lib.lm import packing, scoring
+from dipllm_lib.lm import adapters, backbones, decoding, packing, scoring
 
 
 def generators(n, seed=0):
@@ -170,3 +170,123 @@ def test_free_text_stops(tiny):
     assert any(ids[-1] == 41 for ids in found)
     alone = scoring.sample_text(backbone, [[2, 3]], [generators(20)[1]], stop=41, limit=60)
     assert alone == [found[1]]
+
+
+def test_reading_ahead_and_small_batches_change_nothing(tiny, cases, monkeypatch):
+    """The same draws whatever is read ahead, however many rows are decoded together."""
+    backbone, (prompts, choices) = tiny(), cases
+    prompts, choices = prompts * 6, choices * 6
+    found = []
+    for ahead, rows in ((0, 64), (12, 64), (1000, 64), (1000, 3), (48, 1)):
+        monkeypatch.setattr(decoding, "AHEAD", ahead)
+        for module in (decoding, scoring):
+            monkeypatch.setattr(module, "ROWS", rows)
+        found.append(scoring.sample(backbone, prompts, choices, generators(24)))
+    for other in found[1:]:
+        assert [chosen for chosen, _ in other] == [chosen for chosen, _ in found[0]]
+        assert np.allclose([x for _, x in other], [x for _, x in found[0]], atol=1e-5)
+
+
+def test_reading_ahead_saves_passes(tiny, table, monkeypatch):
+    """Three slots of two decisions each: a pass per slot instead of one per decision."""
+    backbone, passes = tiny(), []
+    read = decoding.Cache.read
+    monkeypatch.setattr(decoding.Cache, "read", lambda *given: passes.append(1) or read(*given))
+    slot = [(1, 2, 40), (1, 3, 40), (4, 5, 40), (4, 6, 40)]
+    for ahead, expected in ((0, 6), (48, 3)):
+        monkeypatch.setattr(decoding, "AHEAD", ahead)
+        passes.clear()
+        scoring.sample(backbone, [[7, 8]], [table(slot, slot, slot)], generators(1))
+        assert len(passes) == expected
+
+
+def test_draws_of_one_choice_share_rows_and_stay_their_own(tiny, cases):
+    """Forty draws of one choice object equal forty draws of forty equal objects."""
+    backbone, (prompts, choices) = tiny(), cases
+    copies = [type(choices[0])(*choices[0].slots) for _ in range(40)]
+    shared = scoring.sample(backbone, prompts[:1] * 40, choices[:1] * 40, generators(40))
+    apart = scoring.sample(backbone, prompts[:1] * 40, copies, generators(40))
+    assert [chosen for chosen, _ in shared] == [chosen for chosen, _ in apart]
+    assert len({chosen for chosen, _ in shared}) > 5
+
+
+def test_shared_prefixes_by_hand():
+    """1 2 3 4 | 1 2 3 5 share three of four; 9 9 stands alone; equal ones share all but the
+    last.
+    """
+    prompts = [[1, 2, 3, 5], [9, 9], [1, 2, 3, 4], [1, 2, 3, 5], [1, 7, 7, 7]]
+    assert decoding.shared_prefixes(prompts) == [(3, [0, 2, 3]), (0, [4]), (0, [1])]
+    assert decoding.shared_prefixes([[4, 5, 6]] * 2) == [(2, [0, 1])]
+    assert decoding.shared_prefixes([[1], [1]]) == [(0, [0]), (0, [1])]
+    assert decoding.shared_prefixes([]) == []
+
+
+def test_powers_of_one_position_are_scored_in_one_pass(tiny, table, monkeypatch):
+    """The board and all they share is read once, then each one's last token and the orders but the
+    last of each.
+    """
+    backbone, trees = tiny(), []
+    read = scoring.Cache.read
+    monkeypatch.setattr(
+        scoring.Cache,
+        "read",
+        lambda self, rows, given: trees.extend(given) or read(self, rows, given),
+    )
+    board, choice = [1, 2, 3, 4, 5, 6], table([(8, 40), (9, 40)], [(1, 41), (2, 41)])
+    prompts = [[*board, 20, k] for k in (7, 8, 9)]
+    found = scoring.log_prob(backbone, prompts, [choice] * 3, [every(choice)] * 3)
+    assert [len(tree.tokens) for tree in trees] == [6 + 1, 3 * (1 + 2 + 2)]
+    for prompt, row in zip(prompts, found, strict=True):
+        single = [brute_force(backbone, prompt, choice, sequence) for sequence in every(choice)]
+        assert np.allclose(row, single, atol=1e-5)
+
+
+def test_small_passes_give_the_same(tiny, cases, monkeypatch):
+    backbone, (prompts, choices) = tiny(), cases
+    sequences = [every(choice) for choice in choices] * 3
+    whole = scoring.log_prob(backbone, prompts * 3, choices * 3, sequences)
+    monkeypatch.setattr(scoring, "TOKENS", 8)
+    parts = scoring.log_prob(backbone, prompts * 3, choices * 3, sequences)
+    assert all(np.allclose(a, b, atol=1e-5) for a, b in zip(whole, parts, strict=True))
+
+
+@pytest.mark.parametrize("rank", [0, 4])
+def test_bfloat16_has_the_same_bits_alone_in_a_batch_and_on_a_branch(table, rank, monkeypatch):
+    """Of a model of four layers, where one other rounding would grow: log-probabilities of paths
+    scored alone, together, by the draws themselves and with other paths read ahead.
+    """
+    words = tuple(f"w{i}" for i in range(1, 42))
+    sizes = {"hidden": 64, "layers": 4, "heads": 4, "words": words, "seed": 0}
+    backbone = backbones.load("scratch", **sizes, dtype="bfloat16")
+    if rank:
+        adapters.attach(backbone, "some", rank)
+        generator = torch.Generator().manual_seed(0)
+        with torch.no_grad():
+            for _, parameter in adapters.trainable(backbone):
+                parameter.add_(0.1 * torch.randn(parameter.shape, generator=generator))
+    slot = [(a, b, 40) for a in range(1, 7) for b in range(7, 11)]
+    choice, board = table(slot, slot, slot), [1 + 7 * k % 39 for k in range(60)]
+    prompts = [[*board, 1 + k % 5] for k in range(20)]
+    drawn = scoring.sample(backbone, prompts, [choice] * 20, generators(20))
+    sequences = [[s for s, _ in drawn]] * 20
+    found = scoring.log_prob(backbone, prompts, [choice] * 20, sequences)
+    monkeypatch.setattr(decoding, "AHEAD", 0)  # passes of one or two tokens
+    for i, (prompt, (own, log)) in enumerate(zip(prompts, drawn, strict=True)):
+        alone = scoring.log_prob(backbone, [prompt], [choice], [[own]])[0][0]
+        assert found[i][i] == pytest.approx(alone, abs=1e-3)
+        assert log == pytest.approx(alone, abs=1e-3)
+        (single,) = scoring.sample(backbone, [prompt], [choice], generators(20)[i : i + 1])
+        assert single[0] == own and single[1] == pytest.approx(log, abs=1e-3)
+
+
+def test_greedy_text_is_the_most_probable_token(tiny):
+    backbone = tiny()
+    (said,) = scoring.sample_text(backbone, [[1, 2]], generators(1), 41, 5, temperature=0)
+    expected = [1, 2]
+    while len(expected) < 2 + len(said):
+        with torch.inference_mode():
+            logits = backbone.model(input_ids=torch.tensor([expected])).logits[0, -1]
+        expected.append(int(logits.argmax()))
+    assert said == expected[2:]
+    limits = scoring.sample_text(backbone, [[1], [2], [3]], generators(3), 41, [0, 1, 2], 0)
+    assert [len(ids) for ids in limits] == [0, 1, 2]

@@ -4,6 +4,7 @@ import hashlib
 import importlib.metadata
 import json
 import os
+import socket
 import stat
 import subprocess
 import sys
@@ -168,8 +169,16 @@ def test_real_model_scores_in_both_precisions(table):
 
 
 @pytest.mark.slow
-def test_dequantised_once_into_the_cache(tmp_path):
-    """About 20 s. The copy is whole, readable by all, names no quantiser; then it is only read."""
+def test_dequantised_once_into_the_cache(tmp_path, monkeypatch):
+    """About 20 s. The copy is whole, readable by all, names no quantiser; then it is only read,
+    also without the package. Nothing contacts a network.
+    """
+
+    def refuse(*_):
+        raise AssertionError("a network was contacted")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
     folder, source = smollm2.find("", "bfloat16", tmp_path)
     assert folder == tmp_path / "smollm2-135m-instruct-bfloat16"
     assert [p.name for p in tmp_path.iterdir()] == [folder.name]
@@ -178,5 +187,6 @@ def test_dequantised_once_into_the_cache(tmp_path):
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     assert "quantization_config" not in config and config["dtype"] == "bfloat16"
     made = (folder / "source.json").stat().st_mtime_ns
+    monkeypatch.setattr(importlib.metadata, "distribution", None)
     assert smollm2.find("", "bfloat16", tmp_path) == (folder, source)
     assert (folder / "source.json").stat().st_mtime_ns == made

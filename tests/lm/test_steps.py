@@ -1,5 +1,10 @@
 """Training steps: accumulation, schedule, clipping, checkpointing, bitwise resume."""
 
+import os
+import signal
+import subprocess
+import sys
+
 import pytest
 import torch
 
@@ -50,6 +55,31 @@ def test_schedule_and_falling_loss(tiny):
     assert not backbone.model.training
 
 
+def test_cosine_and_warm_up_by_hand(tiny):
+    """W = 2 of S = 6: a third, two thirds, then x = 0, 1/4, 1/2, 3/4 of a cosine or a line."""
+    cosine = [steps.rate(s, 6, "cosine", 2) for s in range(6)]
+    half = 0.5**0.5
+    assert cosine == pytest.approx([1 / 3, 2 / 3, 1, (1 + half) / 2, 0.5, (1 - half) / 2])
+    assert [steps.rate(s, 6, "linear", 2) for s in range(2, 6)] == [1, 0.75, 0.5, 0.25]
+    facts = trained(tiny, count=3, total=4, schedule="cosine", warmup=1)[2]
+    assert [f["lr"] for f in facts] == pytest.approx([0.5e-2, 1e-2, 0.75e-2])
+    for changes in ({"schedule": "step"}, {"warmup": 3}):
+        with pytest.raises(ValueError, match="fewer warm-up steps than steps"):
+            trained(tiny, **changes)
+
+
+def test_count_divides_the_sum(tiny):
+    """Eight items in two parts of four, counted as 16: half the loss, half the gradient."""
+    facts = []
+    for count in (0, 16):
+        backbone = tiny()
+        adapters.attach(backbone, "t", 0)
+        trainer = steps.Trainer(backbone, "t", 1e-2, 5, 0)
+        facts.append(trainer.step(next_token(backbone), data(8), part=4, count=count))
+    for name in ("loss", "norm"):
+        assert facts[1][name] == pytest.approx(facts[0][name] / 2, rel=1e-5)
+
+
 def test_first_adamw_step_by_hand(tiny):
     """From zero moments AdamW moves each weight by lr times the sign of its gradient."""
     backbone = tiny()
@@ -91,15 +121,17 @@ def test_activation_checkpointing_gives_the_same_weights(tiny):
     assert torch.allclose(plain, recomputed, atol=1e-7)
 
 
-@pytest.mark.parametrize("rank", [0, 2])
-def test_two_and_two_steps_equal_four(tiny, tmp_path, rank):
-    """Bit for bit, with dropout; the checkpoint is one safetensors file."""
+@pytest.mark.parametrize(("rank", "dtype"), [(0, "float32"), (2, "float32"), (2, "bfloat16")])
+def test_two_and_two_steps_equal_four(tiny, tmp_path, rank, dtype):
+    """Bit for bit, with dropout; the checkpoint is one safetensors file. What a kill in the middle
+    of a save leaves behind is no checkpoint and is overwritten.
+    """
     batches = [data()[3 * s : 3 * s + 3] for s in range(4)]
 
     def make():
-        backbone = tiny()
+        backbone = tiny(dtype=dtype)
         adapters.attach(backbone, "t", rank, dropout=0.2)
-        return backbone, steps.Trainer(backbone, "t", 1e-2, 4, 7)
+        return backbone, steps.Trainer(backbone, "t", 1e-2, 4, 7, schedule="cosine", warmup=1)
 
     backbone, trainer = make()
     for batch in batches:
@@ -107,6 +139,7 @@ def test_two_and_two_steps_equal_four(tiny, tmp_path, rank):
     half, first = make()
     for batch in batches[:2]:
         first.step(next_token(half), batch)
+    (tmp_path / "t.tmp").write_bytes(b"half a checkpoint")
     first.save(tmp_path / "t.safetensors", {"seen": [1, None]})
     assert [p.name for p in tmp_path.iterdir()] == ["t.safetensors"]
     torch.rand(5)
@@ -115,6 +148,43 @@ def test_two_and_two_steps_equal_four(tiny, tmp_path, rank):
     for batch in batches[2:]:
         second.step(next_token(rest), batch)
     assert torch.equal(weights(rest), weights(backbone))
+    assert weights(rest).dtype == torch.float32 and rest.head.dtype == getattr(torch, dtype)
+
+
+KILLED = """
+import os, pathlib, runpy, signal, sys
+import torch
+from dipllm_lib.lm import adapters, backbones, steps
+torch.set_num_threads(1)
+words = runpy.run_path(sys.argv[1].replace("test_steps", "conftest"))["WORDS"]
+tests, file = runpy.run_path(sys.argv[1]), pathlib.Path(sys.argv[2])
+model = backbones.load(
+    "scratch", hidden=32, layers=2, heads=2, words=words, dtype="bfloat16", seed=0
+)
+adapters.attach(model, "t", 2, dropout=0.2)
+trainer = steps.Trainer(model, "t", 1e-2, 6, 7)
+if file.exists():
+    trainer.resume(file)
+while trainer.done < 6:
+    trainer.step(tests["next_token"](model), tests["data"]()[2 * trainer.done :][:2])
+    if trainer.done % 2 == 0:
+        trainer.save(file, {})
+    if trainer.done == int(sys.argv[3]):  # step 3 is lost
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.slow
+def test_killed_between_steps_ends_with_the_same_bytes(tmp_path):
+    whole, broken = tmp_path / "whole.safetensors", tmp_path / "broken.safetensors"
+    command, environment = [sys.executable, "-c", KILLED, __file__], os.environ.copy()
+    environment["OMP_NUM_THREADS"] = "1"
+    codes = [
+        subprocess.run([*command, str(file), dead], timeout=300, env=environment).returncode
+        for file, dead in ((whole, "0"), (broken, "3"), (broken, "0"))
+    ]
+    assert codes == [0, -signal.SIGKILL, 0]
+    assert whole.read_bytes() == broken.read_bytes()
 
 
 def test_deterministic_algorithms(tiny):
