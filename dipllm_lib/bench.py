@@ -11,7 +11,7 @@ the same phases: `process()` alone, and in the rows `set up too` with `set_state
 The rows `one a call` are single calls from Python against the latter. Legal orders: of all units of
 these positions. Whole random games: arrays only (`rollouts`) against uniformly random orders on the
 package. `games`: the same with our recorded games (`game.play`: policies, texts, results).
-`search`: one equilibrium search, candidates and values included.
+`search`: one equilibrium search, candidates and values included. `lm`: the language model.
 """
 
 import functools
@@ -221,4 +221,22 @@ def bench_search(quick: bool, note: Callable[[str], None] = silent) -> list[dict
     return rows
 
 
-BENCHES = {"rules": bench_rules, "games": bench_games, "search": bench_search}
+def bench_lm(quick: bool, note: Callable[[str], None] = silent) -> list[dict]:
+    """SmolLM2-135M-Instruct at mid-game positions: orders per second against one prompt of codec
+    `paper` per unit with `generate`, seconds per decision (`lm_cost`), and training of its LoRA
+    adapter in packed rows against one sample per unit (`train_cost`).
+    """
+    from dipllm_lib.dip import finetune, lm_cost, train_cost
+    from dipllm_lib.lm import adapters
+
+    settings = profiles.load("cpu", SEED).dip
+    model = finetune.backbone(settings, SEED)
+    note(f"the faster precision here is {lm_cost.faster_dtype(model, note)}")
+    rows = lm_cost.cost(model, quick, note)
+    adapters.attach(model, "bench", settings.lora_rank, settings.lora_alpha, 0.0, SEED)
+    found = train_cost.mid_game_rows(settings, SEED, 1 if quick else 2)
+    passes, sample = (1, 8) if quick else (2, 24)
+    return rows + train_cost.cost(model, found, settings, passes, sample, note)
+
+
+BENCHES = {"rules": bench_rules, "games": bench_games, "search": bench_search, "lm": bench_lm}

@@ -172,6 +172,23 @@ class LMAgent:
         )
 
 
+def player(backbone: Backbone, settings, anchor, name: str) -> LMAgent:
+    """The model at play as the agent_* settings say; anchor: the policy that narrows its orders or
+    plays the phases that it does not.
+    """
+    if settings.agent_phases not in ("all", "movement"):
+        raise ValueError(f"unknown agent_phases {settings.agent_phases!r}: use all or movement")
+    narrowing = Narrowing(
+        settings.agent_candidates,
+        anchor,
+        settings.agent_candidate_limit,
+        SearchSettings.of(settings),
+    )
+    others = anchor if settings.agent_phases == "movement" else None
+    temperature, top_p = settings.agent_temperature, settings.agent_top_p
+    return LMAgent(backbone, temperature, name, top_p, narrowing=narrowing, others=others)
+
+
 def with_search(
     agent: LMAgent,
     value_fn: ValueFunction,

@@ -62,6 +62,7 @@ def backbone(settings: DiplomacySettings, seed: int, offline: bool = True) -> Ba
         words=text.WORDS,
         seed=seed,
         offline=offline,
+        device_map=settings.device_map,
     )
 
 
@@ -286,7 +287,7 @@ def model_card(
         f" {settings.finetune_lr}, objective {settings.finetune_objective}.",
         f"- Result: KL(target || model) on unseen games {first:.3f} before, {last:.3f} nats per"
         " power-turn after.",
-        "- Limits: learned from games of rule-based players; the decoder, not the model, keeps"
-        " orders legal.",
+        "- Limits: learned from searches of one anchor; the decoder, not the model, keeps orders"
+        " legal.",
     ]
     return "\n".join(lines) + "\n"

@@ -46,7 +46,8 @@ def positions(games: int, seed: int = 0) -> dict[str, list[list[Turn]]]:
     return found
 
 
-def generators(n: int, *names) -> list[np.random.Generator]:
+def generators(n: int, *names: str | int) -> list[np.random.Generator]:
+    """n generators, the same in every run."""
     return [seeding.child(0, "lm cost", *names, k) for k in range(n)]
 
 

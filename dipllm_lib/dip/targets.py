@@ -109,8 +109,8 @@ def bounds_table(
 def sample_rows(rows: Iterable[dict], kind: str) -> Iterable[dict]:
     """Power-turns of saved search records as samples.
 
-    Keys game, phase, power, state, joints (texts), target and log_tau (K,). Power-turns with a
-    single candidate teach nothing and are left out.
+    Keys game, phase, power, state, joints (texts), target, log_tau and f (K,); target is softmax f
+    (-1e30 stands for -inf). Power-turns with a single candidate teach nothing and are left out.
     """
     for row in rows:
         record = Record.from_json(row)
@@ -124,5 +124,6 @@ def sample_rows(rows: Iterable[dict], kind: str) -> Iterable[dict]:
                 "state": states.to_state(record.boards),
                 "joints": [[orders.to_text(o) for o in joint] for joint in power.candidates],
                 "target": power.target(kind).tolist(),
+                "f": (power.f if kind == "final" else _log(power.average)).clip(-1e30).tolist(),
                 "log_tau": power.log_tau.tolist(),
             }

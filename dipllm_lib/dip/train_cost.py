@@ -19,7 +19,8 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from dipllm_lib.dip import atlas, boards, candidates, collect, finetune, game, orders, states, text
+from dipllm_lib.dip import anchor as neural
+from dipllm_lib.dip import atlas, boards, candidates, finetune, game, orders, states, text
 from dipllm_lib.dip.finetune_settings import FinetuneSettings
 from dipllm_lib.dip.samples import Sample, row_turn
 from dipllm_lib.dip.search_settings import SearchSettings
@@ -35,7 +36,7 @@ def mid_game_rows(settings, seed: int, count: int) -> list[dict]:
     """Rows as in 02_samples.jsonl of `count` fall positions of YEAR, all powers with something to
     decide there; the target is the anchor's.
     """
-    anchor, end = collect.anchor(settings), game.EndRules(YEAR)
+    anchor, end = neural.human(), game.EndRules(YEAR)
     names = [("train_cost", number) for number in range(count)]
     played = game.play([[anchor] * atlas.N_POWERS] * count, seed, names, end)
     rows = []

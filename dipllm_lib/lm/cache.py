@@ -226,7 +226,7 @@ def _turned(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tens
 
 
 def _is_exact(dtype: torch.dtype, device: torch.device) -> bool:
-    return dtype == torch.bfloat16 and device.type == "cpu"
+    return dtype == torch.bfloat16 and not device.type.startswith("cuda")
 
 
 def _exact(

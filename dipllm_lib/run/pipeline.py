@@ -90,13 +90,15 @@ GRAPH = (
     Notebook(
         "03_fine_tuning",
         minutes=(0.7, 8, 3000),
-        reads=("01_anchor.safetensors", "02_samples.jsonl"),
+        reads=("01_anchor.safetensors", "01_selfplay.jsonl", "02_samples.jsonl"),
         files=("03_adapter", "03_model_card.md"),
         tables={
             "03_history": TRAINING,
             "03_kl": STATISTICAL,
             "03_openings": TRAINING,
             "03_distance": STATISTICAL,
+            "03_reading": TRAINING,
+            "03_models": STATISTICAL,
         },
         figures=("03_loss", "03_openings"),
     ),

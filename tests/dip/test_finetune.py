@@ -24,6 +24,7 @@ SETTINGS = replace(
     scratch_layers=1,
     scratch_heads=2,
     finetune_epochs=2,
+    finetune_pack="turn",
     finetune_batch=4,
     finetune_joint_orders=3,
     finetune_lr=1e-2,
