@@ -37,20 +37,10 @@ from dipllm_lib.dip import (
     states,
 )
 from dipllm_lib.run import profiles, seeding
+from dipllm_lib.run.timing import seconds
 
 SEED = 0
 BATCH = 4096
-
-
-def seconds(function: Callable[[], object], passes: int) -> float:
-    """Best CPU time of `passes` calls after one that is not counted."""
-    function()
-    best = float("inf")
-    for _ in range(passes):
-        start = time.process_time()
-        function()
-        best = min(best, time.process_time() - start)
-    return best
 
 
 def row(name: str, ours: float, peer: float, unit: str) -> dict:

@@ -174,7 +174,7 @@ def train(
         schedule=wanted.schedule, warmup=wanted.warmup,
     )  # fmt: skip
     key = training_key(samples, settings, seed)
-    history = _resume(trainer, checkpoint, key)
+    history = steps.resumed(trainer, checkpoint, key)
     if not history:
         history = [_history_row(0, tokens=0, kl=_mean_kl(backbone, heldout))]
     parts = wanted.evaluations
@@ -248,18 +248,6 @@ def fit(
     before = evaluate(model, parts[1])
     history = train(model, name, *parts, settings, seed, checkpoint)
     return Fitted(model, history, before, evaluate(model, parts[1]))
-
-
-def _resume(trainer: steps.Trainer, checkpoint: Path | None, key: str) -> list[dict]:
-    """History of a checkpoint of the same training, whose state the trainer takes; [] if there is
-    none.
-    """
-    if checkpoint is None or not checkpoint.is_file():
-        return []
-    if steps.read_record(checkpoint)["key"] != key:
-        checkpoint.unlink()
-        return []
-    return trainer.resume(checkpoint)["history"]
 
 
 def _history_row(step: int, **facts) -> dict:

@@ -199,10 +199,7 @@ def main(arguments: list[str] | None = None, settings: Fit = Fit()) -> int:
     parser.add_argument("--workers", type=int, default=2, help="processes that play")
     asked = parser.parse_args(arguments)
     try:
-        if not asked.games.is_dir():
-            raise ValueError(f"--games {asked.games}: no such folder")
-        if asked.out.suffix != ".safetensors":
-            raise ValueError(f"--out {asked.out}: the name must end in .safetensors")
+        imitate.check_paths(asked.games, asked.out)
         given = (asked.work, asked.source, asked.workers)
         refit(asked.games, asked.out, settings, asked.seed, *given)
     except ValueError as error:

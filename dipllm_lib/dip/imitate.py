@@ -275,6 +275,14 @@ def publish(
     files.write_text(out.with_suffix(".md"), text)
 
 
+def check_paths(games: Path, out: Path) -> None:
+    """ValueError unless `games` is a folder and `out` is named *.safetensors."""
+    if not games.is_dir():
+        raise ValueError(f"--games {games}: no such folder")
+    if out.suffix != ".safetensors":
+        raise ValueError(f"--out {out}: the name must end in .safetensors")
+
+
 def main(arguments: list[str] | None = None, settings: Fit = Fit()) -> int:
     """The command of the module's text. Returns the exit status, 2 for bad input."""
     parser = argparse.ArgumentParser(prog="python -m dipllm_lib.dip.imitate")
@@ -288,10 +296,7 @@ def main(arguments: list[str] | None = None, settings: Fit = Fit()) -> int:
     parser.add_argument("--source", default=SOURCE, help="origin of the games, for the card")
     asked = parser.parse_args(arguments)
     try:
-        if not asked.games.is_dir():
-            raise ValueError(f"--games {asked.games}: no such folder")
-        if asked.out.suffix != ".safetensors":
-            raise ValueError(f"--out {asked.out}: the name must end in .safetensors")
+        check_paths(asked.games, asked.out)
         if asked.start is not None and not asked.start.is_file():
             raise ValueError(f"--start {asked.start}: no such file")
         if asked.epochs < 1 or asked.seed < 0 or not asked.lr > 0:

@@ -107,7 +107,7 @@ def train(
         schedule="cosine", warmup=len(plan) // WARMUP,
     )  # fmt: skip
     key = _key(rows, settings, seed)
-    history = _resume(trainer, checkpoint, key)
+    history = steps.resumed(trainer, checkpoint, key)
     if not history:
         history = [_history_row(0, 0, *gameloss.nats(backbone, heldout))]
     measured = {
@@ -179,15 +179,3 @@ def _key(rows: Sequence[Row], settings: PretrainSettings, seed: int) -> str:
     for row in rows:
         digest.update(json.dumps([row.board, row.branches]).encode("utf-8"))
     return digest.hexdigest()[:16]
-
-
-def _resume(trainer: steps.Trainer, checkpoint: Path | None, key: str) -> list[dict]:
-    """History of a checkpoint of the same training, whose state the trainer takes; [] if there is
-    none.
-    """
-    if checkpoint is None or not checkpoint.is_file():
-        return []
-    if steps.read_record(checkpoint)["key"] != key:
-        checkpoint.unlink()
-        return []
-    return trainer.resume(checkpoint)["history"]

@@ -12,7 +12,6 @@ The positions are real: mid-game phases of games of the anchor. Their targets ar
 probabilities of the candidates: the cost does not depend on what the weights are.
 """
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -28,6 +27,7 @@ from dipllm_lib.lm import adapters
 from dipllm_lib.lm.backbones import Backbone
 from dipllm_lib.lm.choices import Path
 from dipllm_lib.run import seeding
+from dipllm_lib.run.timing import seconds
 
 YEAR = 1904  # positions are of this year's fall
 
@@ -128,10 +128,10 @@ def cost(
         f" {len(units)} unit samples; tokens {read['position']} by position,"
         f" {read['turn']} by power-turn, {alone} one by one"
     )
-    peer = len(some) / _seconds(lambda: gradient(backbone, some, single), passes)
+    peer = len(some) / seconds(lambda: gradient(backbone, some, single), passes)
     result = []
     for pack, own in packs.items():
-        ours = len(units) / _seconds(lambda own=own: gradient(backbone, samples, own), passes)
+        ours = len(units) / seconds(lambda own=own: gradient(backbone, samples, own), passes)
         name = f"training, a row per {'power-turn' if pack == 'turn' else pack}"
         result.append({
             "name": name,
@@ -141,14 +141,3 @@ def cost(
             "ratio": ours / peer,
         })
     return result
-
-
-def _seconds(function: Callable[[], object], passes: int) -> float:
-    """Best CPU time of `passes` calls after one that is not counted."""
-    function()
-    best = float("inf")
-    for _ in range(passes):
-        start = time.process_time()
-        function()
-        best = min(best, time.process_time() - start)
-    return best

@@ -175,3 +175,15 @@ def read_record(path: Path) -> dict:
     """The caller's record of a checkpoint, without its tensors."""
     with safe_open(path, framework="pt") as file:
         return json.loads(file.metadata()["trainer"])["record"]
+
+
+def resumed(trainer: Trainer, checkpoint: Path | None, key: str) -> list[dict]:
+    """The history that a checkpoint of the same training keeps in its record, after the trainer has
+    taken its state; [] if there is none. One of another key is removed.
+    """
+    if checkpoint is None or not checkpoint.is_file():
+        return []
+    if read_record(checkpoint)["key"] != key:
+        checkpoint.unlink()
+        return []
+    return trainer.resume(checkpoint)["history"]
