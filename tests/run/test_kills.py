@@ -103,7 +103,7 @@ def test_runner_stopped(chain, marker, quiet_hashes, helpers, name, code):
     assert run.returncode == code
     if code == 130:
         assert out.splitlines()[-1] == "stopped in 02_second; run the same command to go on"
-        assert err == ""
+        assert "dipllm_lib" not in err  # a dying kernel may have its own words there
     assert chain.states()["02_second"] == "cut off"
     check_nothing_half(chain)
     check_heals(chain, marker, quiet_hashes)
@@ -127,7 +127,7 @@ def test_kernel_killed(chain, marker, quiet_hashes, helpers):
         "  free memory and run the same command to go on",
     ]
     assert lines[3] == f"  executed copy: {chain.data}/executed/02_second.ipynb"
-    assert len(lines) == 4 and err == ""
+    assert len(lines) == 4 and "dipllm_lib" not in err
     assert chain.states()["02_second"] == "failed"
     check_nothing_half(chain)
     check_heals(chain, marker, quiet_hashes)
