@@ -89,7 +89,7 @@ GRAPH = (
     ),
     Notebook(
         "03_fine_tuning",
-        minutes=(0.7, 8, 3000),
+        minutes=(0.7, 25, 3000),
         reads=("01_anchor.safetensors", "01_selfplay.jsonl", "02_samples.jsonl"),
         files=("03_adapter", "03_model_card.md"),
         tables={
