@@ -102,7 +102,10 @@ def workers_of(process: int) -> list[psutil.Process]:
 def sleeping_parent():
     """A process that maps a long sleep over two workers, and its workers."""
     code = (
-        "import time\nfrom dipllm_lib.run import parallel\nparallel.map(time.sleep, [60] * 2, 2, 1)"
+        "import signal, time\n"
+        # a shell's background job would have inherited that Ctrl-C is ignored
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from dipllm_lib.run import parallel\nparallel.map(time.sleep, [60] * 2, 2, 1)"
     )
     return subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
