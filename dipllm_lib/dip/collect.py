@@ -125,8 +125,8 @@ def pairing(one, six, games: int, end: game.EndRules, seed: int) -> list[dict]:
 
 
 def first_value(settings: DiplomacySettings) -> ValueNet | None:
-    """Where the training of the value net starts: from the outcomes of games of people with the
-    anchor `human`, else from nothing.
+    """Where the training of the value net starts: with the anchor `human` from the shipped net (see
+    `human_value`), else from nothing.
     """
     return human_value.load() if settings.anchor == "human" else None
 
