@@ -24,7 +24,7 @@ from transformers import (
     LlamaForCausalLM,
 )
 
-from dipllm_lib.lm import folders, smollm2
+from dipllm_lib.lm import branched, folders, smollm2
 from dipllm_lib.lm.tokenizers import PIECE, SubwordTokenizer, Tokenizer, WordTokenizer, check_pieces
 from dipllm_lib.run import seeding
 
@@ -196,7 +196,7 @@ def _scratch(hidden, layers, heads, words, seed, dtype) -> Backbone:
         pad_token_id=0,
         bos_token_id=None,
         eos_token_id=None,
-        attn_implementation="sdpa",
+        attn_implementation=branched.NAME,
     )
     with seeding.torch_seed(seed, "backbone", "scratch"):
         model = LlamaForCausalLM(config).to(DTYPES[dtype])
@@ -213,7 +213,7 @@ def _random(folder: Path, dtype: str, seed: int) -> Backbone:
     config = AutoConfig.from_pretrained(folder, local_files_only=True)
     with seeding.torch_seed(seed, "backbone", "random"):
         model = AutoModelForCausalLM.from_config(
-            config, dtype=torch.float32, attn_implementation="sdpa"
+            config, dtype=torch.float32, attn_implementation=branched.NAME
         )
     source = {"kind": "smollm2-random", "seed": seed, "dtype": dtype}
     name = f"{smollm2.NAME}-random"
@@ -236,7 +236,11 @@ def _open(
     """Model and tokenizer by the transformers library; with `local` nothing contacts a network."""
     places = {"device_map": device_map} if device_map else {}
     model = AutoModelForCausalLM.from_pretrained(
-        path, dtype=DTYPES[dtype], local_files_only=local, attn_implementation="sdpa", **places
+        path,
+        dtype=DTYPES[dtype],
+        local_files_only=local,
+        attn_implementation=branched.NAME,
+        **places,
     )
     if model.config.model_type != "llama":
         raise ValueError(

@@ -19,7 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from dipllm_lib.lm import branched
 from dipllm_lib.lm.backbones import Backbone
+from dipllm_lib.lm.branched import Branched
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class Packed:
 
     ids: torch.Tensor
     positions: torch.Tensor
-    mask: torch.Tensor
+    layout: list[Branched]
     ends: list[int]
     starts: list[list[int]]
 
@@ -55,23 +57,23 @@ def pack(
     width = max(row_length(p, b) for p, b in zip(prompts, branches, strict=True))
     ids = np.zeros((len(prompts), width), np.int64)
     positions = np.zeros_like(ids)
-    segment = np.full_like(ids, -1)  # 0 prompt, k + 1 branch k, -1 padding
     starts: list[list[int]] = []
     for row, (prompt, parts) in enumerate(zip(prompts, branches, strict=True)):
         end = len(prompt)
-        ids[row, :end], positions[row, :end], segment[row, :end] = prompt, np.arange(end), 0
+        ids[row, :end], positions[row, :end] = prompt, np.arange(end)
         starts.append([])
-        for k, part in enumerate(parts):
+        for part in parts:
             starts[row].append(end)
             stop = end + max(len(part) - 1, 0)
             ids[row, end:stop] = part[:-1]
             positions[row, end:stop] = len(prompt) + np.arange(stop - end)
-            segment[row, end:stop] = k + 1
             end = stop
-    query, key = segment[:, :, None], segment[:, None, :]
-    mask = ((key == 0) | (query == key)) & np.tri(width, dtype=bool)
-    tensors = (torch.from_numpy(x).to(device) for x in (ids, positions, mask[:, None]))
-    return Packed(*tensors, [len(prompt) - 1 for prompt in prompts], starts)
+    layout = [
+        branched.chains(len(p), [max(len(part) - 1, 0) for part in b], width, device)
+        for p, b in zip(prompts, branches, strict=True)
+    ]
+    tensors = (torch.from_numpy(x).to(device) for x in (ids, positions))
+    return Packed(*tensors, layout, [len(prompt) - 1 for prompt in prompts], starts)
 
 
 class Tree:
@@ -100,12 +102,28 @@ class Tree:
             behind = node
         return nodes
 
-    def columns(self) -> np.ndarray:
-        """Column of every node in its row, int64; -1 for a node without children."""
-        inner = np.zeros(len(self.tokens), bool)
+    def columns(self) -> tuple[np.ndarray, int]:
+        """Column of every node in its row, int64, -1 for a node without children; and the length of
+        the trunk: the nodes before the row branches. The nodes of a branch lie side by side.
+        """
         parents = np.array(self.parents, np.int64)
+        inner = np.zeros(len(parents), bool)
         inner[parents[parents >= 0]] = True
-        return np.where(inner, np.cumsum(inner) - 1, -1)
+        children = np.bincount(parents[inner] + 1, minlength=len(parents) + 1)  # 0: of no node
+        branch = np.zeros(len(parents), np.int64)  # the node it begins with, -1 for the trunk
+        trunk = 0
+        for node in np.flatnonzero(inner).tolist():
+            parent = parents[node]
+            behind = parent < 0 or branch[parent] < 0
+            if behind and children[parent + 1] == 1:
+                branch[node] = -1
+                trunk += 1
+            else:
+                branch[node] = node if behind else branch[parent]
+        order = np.flatnonzero(inner)[np.argsort(branch[inner], kind="stable")]
+        columns = np.full(len(parents), -1, np.int64)
+        columns[order] = np.arange(len(order))
+        return columns, trunk
 
 
 @dataclass(frozen=True)
@@ -114,7 +132,7 @@ class PackedTrees:
 
     ids: torch.Tensor
     positions: torch.Tensor
-    mask: torch.Tensor
+    layout: list[Branched]
     parents: list[list[int]]
     columns: list[np.ndarray]
 
@@ -128,34 +146,49 @@ class PackedTrees:
 
 def pack_trees(trees: Sequence[Tree], device: torch.device) -> PackedTrees:
     """One row per tree. ValueError for a tree without a token that has another behind it."""
-    columns = [tree.columns() for tree in trees]
+    found = [tree.columns() for tree in trees]
+    columns = [column for column, _ in found]
     widths = [int(column.max(initial=-1)) + 1 for column in columns]
     if not all(widths):
         raise ValueError("a tree needs a sequence of at least two tokens: nothing is predicted")
     ids = np.zeros((len(trees), max(widths)), np.int64)
     positions = np.zeros_like(ids)
-    mask = np.zeros((len(trees), 1, max(widths), max(widths)), bool)
-    mask[:, :, np.arange(max(widths)), np.arange(max(widths))] = True
-    for row, (tree, column) in enumerate(zip(trees, columns, strict=True)):
+    layout = []
+    for row, (tree, (column, trunk)) in enumerate(zip(trees, found, strict=True)):
         inner = np.flatnonzero(column >= 0)
-        ids[row, : len(inner)] = np.array(tree.tokens)[inner]
-        positions[row, : len(inner)] = np.array(tree.depths)[inner]
-        seen = mask[row, 0]
-        for query, node in enumerate(inner.tolist()):
-            parent = tree.parents[node]
-            if parent >= 0:
-                seen[query] |= seen[column[parent]]
-    tensors = (torch.from_numpy(x).to(device) for x in (ids, positions, mask))
-    return PackedTrees(*tensors, [tree.parents for tree in trees], columns)
+        ids[row, column[inner]] = np.array(tree.tokens)[inner]
+        positions[row, column[inner]] = np.array(tree.depths)[inner]
+        parents = np.array(tree.parents)[inner]
+        above = np.full(len(inner), -1)
+        above[column[inner]] = np.where(parents >= 0, column[parents], -1)
+        seen = [torch.from_numpy(part).to(device) for part in _seen(above, trunk)]
+        layout.append(Branched(trunk, tuple(seen), max(widths) - len(inner)))
+    tensors = (torch.from_numpy(x).to(device) for x in (ids, positions))
+    return PackedTrees(*tensors, layout, [tree.parents for tree in trees], columns)
+
+
+def _seen(above: np.ndarray, trunk: int) -> list[np.ndarray]:
+    """Per branch bool (L, L): a token sees itself and its ancestors. above: column of the parent of
+    each column, -1 for none.
+    """
+    begins = [*(c for c in range(trunk, len(above)) if above[c] < trunk), len(above)]
+    parts = []
+    for begin, end in zip(begins, begins[1:]):
+        seen = np.eye(end - begin, dtype=bool)
+        for line in range(1, end - begin):
+            seen[line] |= seen[above[begin + line] - begin]
+        parts.append(seen)
+    return parts
 
 
 def hidden(backbone: Backbone, packed: Packed | PackedTrees) -> torch.Tensor:
     """Last hidden states, (B, T, H), in the model's precision."""
     return backbone.causal.model(
         input_ids=packed.ids,
-        attention_mask=packed.mask,
+        attention_mask=packed.ids.new_ones(1, 1, 1, 1),  # has no use: the layout says who sees whom
         position_ids=packed.positions,
         use_cache=False,
+        layout=packed.layout,
     ).last_hidden_state
 
 

@@ -65,7 +65,7 @@ def tree(branches: Sequence[Branches]) -> tuple[packing.Tree, list[list[list[int
 
 def length(branches: Sequence[Branches]) -> int:
     """Columns of a row."""
-    return int(tree(branches)[0].columns().max(initial=-1)) + 1
+    return int(tree(branches)[0].columns()[0].max(initial=-1)) + 1
 
 
 def score(backbone: Backbone, rows: Sequence[Sequence[Branches]], softmax: str) -> Scores:

@@ -20,7 +20,7 @@ def test_a_tree_by_hand():
     ]
     packed = packing.pack_trees([tree], CPU)
     assert packed.ids.tolist() == [[5, 6, 8]] and packed.positions.tolist() == [[0, 1, 2]]
-    assert packed.mask[0, 0].int().tolist() == [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
+    assert packed.layout[0].mask().int().tolist() == [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
     assert [packed.predictor(0, node) for node in (1, 2, 3, 4, 5)] == [0, 1, 1, 2, 0]
     with pytest.raises(ValueError, match="nothing predicts the first token"):
         packed.predictor(0, 0)
@@ -34,7 +34,7 @@ def test_branches_do_not_see_each_other():
     packed = packing.pack_trees([tree], CPU)
     assert packed.ids.tolist() == [[1, 2, 3, 5, 7, 4, 5]]
     assert packed.positions.tolist() == [[0, 1, 2, 3, 3, 2, 3]]
-    seen = [np.flatnonzero(row).tolist() for row in packed.mask[0, 0].numpy()]
+    seen = [np.flatnonzero(row).tolist() for row in packed.layout[0].mask().numpy()]
     assert seen == [[0], [0, 1], [0, 1, 2], [0, 1, 2, 3], [0, 1, 2, 4], [0, 1, 5], [0, 1, 5, 6]]
 
 
