@@ -185,3 +185,26 @@ def test_adapter_of_a_bfloat16_base_is_float32(tiny):
     adapters.attach(backbone, "first", 2)
     assert {p.dtype for _, p in adapters.trainable(backbone)} == {torch.float32}
     assert backbone.head.dtype == torch.bfloat16
+
+
+def test_dropout_drops_its_share_and_keeps_the_mean():
+    """100,000 values, p = 0.25: sd of the share 0.0014; each of four places of a draw alike."""
+    dropout = adapters.Dropout(0.25)
+    torch.manual_seed(0)
+    found = dropout(torch.ones(100_000))
+    assert sorted(found.unique().tolist()) == [0.0, pytest.approx(4 / 3)]
+    for place in range(4):
+        assert (found[place::4] == 0).float().mean().item() == pytest.approx(0.25, abs=0.01)
+    torch.manual_seed(0)
+    assert torch.equal(dropout(torch.ones(100_000)), found)
+    assert dropout(torch.ones(5)).shape == (5,)
+    assert torch.equal(dropout.eval()(found), found)
+
+
+def test_adapters_have_this_dropout_where_they_have_one(tiny):
+    backbone = tiny()
+    adapters.attach(backbone, "first", 2, dropout=0.05)
+    adapters.attach(backbone, "second", 2)
+    layer = backbone.causal.model.layers[0].mlp.up_proj
+    assert layer.lora_dropout["first"].p == round(0.05 * 65536) / 65536
+    assert isinstance(layer.lora_dropout["second"], torch.nn.Identity)
