@@ -92,18 +92,23 @@ def shuffled(samples: Sequence[Sample], rng: np.random.Generator) -> list[Sample
 
 
 def split(
-    rows: Sequence[dict], train: int, heldout: int, rng: np.random.Generator, pack: str = "turn"
+    rows: Sequence[dict],
+    train: int,
+    heldout: int,
+    rng: np.random.Generator,
+    pack: str = "turn",
+    games: int = 1,
 ) -> tuple[list[dict], list[dict]]:
     """(training rows, held-out rows), at most `train` and `heldout` of them, from different games.
 
-    Whole games are set aside until they hold `heldout` power-turns. pack: `position` draws whole
+    At least `games` whole games are set aside, more until they hold `heldout` power-turns. pack: `position` draws whole
     positions, as many as fit, so that their powers can share a row; `turn` single power-turns.
     Raises ValueError if no game is left to train on.
     """
     names = sorted({row["game"] for row in rows})
     aside: set[str] = set()
     for name in rng.permutation(names).tolist():
-        if sum(row["game"] in aside for row in rows) >= heldout:
+        if len(aside) >= games and sum(row["game"] in aside for row in rows) >= heldout:
             break
         aside.add(name)
     if len(aside) == len(names):
