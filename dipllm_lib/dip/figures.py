@@ -200,12 +200,18 @@ def convergence(table: pd.DataFrame, lam: float) -> Figure:
 
 
 def loss(history: pd.DataFrame, divergence: pd.DataFrame) -> Figure:
-    """Training loss by step, and KL(target ‖ model) on held-out power-turns where it was measured.
+    """Training loss by step with its mean over a tenth of the steps, and KL(target ‖ model) on
+    held-out power-turns where it was measured.
 
     history: step, loss, kl. divergence: policy, kl (nats); its row `anchor` is a dashed line.
     """
     figure, (left, right) = plotting.axes(2, across=2)
-    left.plot(history["step"], history["loss"], color=GREEN)
+    window = max(len(history) // 10, 1)
+    left.plot(history["step"], history["loss"], color=GREY, lw=0.6, alpha=0.6, label="one step")
+    mean = history["loss"].rolling(window, center=True, min_periods=1).mean()
+    left.plot(history["step"], mean, color=GREEN, label=f"mean of {window} steps")
+    left.set_ylim(bottom=0)
+    left.legend()
     left.set_xlabel("optimiser step")
     left.set_ylabel("training loss (nats per power-turn)")
     measured = history.dropna(subset="kl")
