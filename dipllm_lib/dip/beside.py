@@ -26,6 +26,24 @@ COLUMNS = [
 ]  # fmt: skip
 
 
+def percent(long: pd.DataFrame) -> pd.DataFrame:
+    """Long estimates in shares as a table in the form of `report.scores`, in %.
+
+    long: of `arena.summary` (one, six) or of `population` (agent, perhaps opponents), with columns
+    measure, mean, low, high, games. An agent has one row, with opponents one for each of them.
+    """
+    found = long.rename(columns={"one": "agent", "six": "opponents"})
+    keys = [name for name in ("agent", "opponents") if name in found]
+    rows: dict[tuple, dict] = {}
+    for line in found.to_dict("records"):
+        key = tuple(line[name] for name in keys)
+        row = rows.setdefault(key, dict(zip(keys, key)) | {"games": line["games"]})
+        unit = 1.0 if line["measure"] == "centres" else 100.0
+        for name, end in (("mean", ""), ("low", "_low"), ("high", "_high")):
+            row[line["measure"] + end] = unit * line[name]
+    return pd.DataFrame(list(rows.values()))
+
+
 def scores(
     where: str, table: pd.DataFrame, names: Mapping[str, str | int | None], by: str = "agent"
 ) -> pd.DataFrame:
@@ -134,6 +152,25 @@ def data(ours: Mapping[str, int], names: Mapping[str, str | None]) -> pd.DataFra
     order = {row: k for k, row in enumerate(paper.rows)}
     found = found.sort_values("row", key=lambda r: r.map(order), kind="stable", ignore_index=True)
     return _counts(found.fillna({"agent": NONE})[["row", "agent", "paper_games", "data_games"]])
+
+
+def gaps(
+    contrasts: pd.DataFrame, places: Mapping[str, tuple[str, str | int, str | int]]
+) -> pd.DataFrame:
+    """A table of `contrasts` with a column paper, the same difference of published numbers.
+
+    places: contrast -> (table, first row, second row); contrasts without one have none. Of the
+    measure of the contrast; Table 2 has no `most_sc`. KeyError for a row that is not there.
+    """
+    found = []
+    for line in contrasts.to_dict("records"):
+        value = np.nan
+        if line["contrast"] in places:
+            where, first, second = places[line["contrast"]]
+            column = published.table(where).wide()[line["measure"]]
+            value = float(column.loc[first] - column.loc[second])
+        found.append(value)
+    return contrasts.assign(paper=found)
 
 
 def shown(joined: pd.DataFrame) -> pd.DataFrame:

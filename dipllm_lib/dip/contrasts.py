@@ -46,6 +46,16 @@ def table(
     return pd.DataFrame(rows)
 
 
+def points(differences: pd.DataFrame) -> pd.DataFrame:
+    """A table of `arena.differences` or `population.differences` as one of this module: contrast
+    is "one − other", estimates in points. games: blocks for a population.
+    """
+    found = differences.rename(columns={"one": "first", "other": "second", "blocks": "games"})
+    found.insert(0, "contrast", found["first"] + " − " + found["second"])
+    units = found["measure"].map(_unit)
+    return found.assign(**{name: units * found[name] for name in ("mean", "low", "high")})
+
+
 def slope(
     per_game: pd.DataFrame,
     x: Mapping[str, float],

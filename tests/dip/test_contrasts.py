@@ -76,3 +76,13 @@ def test_against_a_bound():
     table["sos_high"] = [25.0, 11, 15, np.nan]
     found = contrasts.against(table, arena.PAR * 100)["verdict"].tolist()
     assert found[:3] == ["holds", "fails", "not resolved"] and pd.isna(found[3])
+
+
+def test_points_of_differences_in_shares():
+    table = pd.DataFrame({
+        "one": ["b"], "other": ["a"], "measure": ["sos"], "blocks": [20],
+        "mean": [0.03], "low": [0.02], "high": [0.04], "verdict": ["holds"],
+    })  # fmt: skip
+    found = contrasts.points(table).iloc[0]
+    assert (found["contrast"], found["games"]) == ("b − a", 20)
+    assert found[["low", "mean", "high"]].tolist() == pytest.approx([2, 3, 4])

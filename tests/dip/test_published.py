@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dipllm_lib.dip import beside, published
-from dipllm_lib.run import tables
+from dipllm_lib.dip import arena, atlas, beside, published, report
+from dipllm_lib.run import seeding, tables
 
 # typed from the paper a second time, in another form than the module's
 AGENTS = """
@@ -263,3 +263,26 @@ def test_openings_and_data():
     assert games["row"].tolist() == ["DipNet", "DORA", "DNVI", "Cicero", "DipLLM"]
     assert games["paper_games"].tolist() == [65000, 15000, 15000, 35000, 500]
     assert games.set_index("row").loc["DipLLM", ["agent", "data_games"]].tolist() == ["lm", 24]
+
+
+def test_percent_is_the_form_of_report_scores():
+    rows = pd.DataFrame([
+        {"one": one, "six": "anchor", "game": g, "power": atlas.POWERS[g % 7]}
+        | {measure: 0.01 * (g + shift) for measure in arena.MEASURES}
+        for shift, one in enumerate(("lm", "search"))
+        for g in range(14)
+    ])
+    long = arena.summary(rows, seeding.child(0, "x"), 50)
+    wanted = report.scores([rows], seeding.child(0, "x"), 50)
+    pd.testing.assert_frame_equal(beside.percent(long), wanted)
+    alone = long.rename(columns={"one": "agent"}).drop(columns="six")
+    assert "opponents" not in beside.percent(alone)
+    joined = beside.scores("Table 7", beside.percent(alone), {"lm": "DipLLM"})
+    assert joined["ours"].iloc[0] == pytest.approx(100 * rows["sos"][:14].mean())
+
+
+def test_published_gaps():
+    table = pd.DataFrame({"contrast": ["FT", "PPO", "list"], "measure": ["sos", "win", "sos"]})
+    places = {"FT": ("Table 2", "AF and FT", "AF only"), "PPO": ("Table 7", "PPO", "DipLLM")}
+    found = beside.gaps(table, places)["paper"]
+    np.testing.assert_allclose(found, [19.5, -5.0, np.nan])
