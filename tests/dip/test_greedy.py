@@ -3,9 +3,20 @@
 import numpy as np
 import pytest
 
-from dipllm_lib.dip import anchor, arena, atlas, boards, game, generate, human_value, orders
+from dipllm_lib.dip import (
+    anchor,
+    arena,
+    atlas,
+    boards,
+    game,
+    generate,
+    greedy,
+    human_value,
+    orders,
+    policies,
+    rules,
+)
 from dipllm_lib.dip import candidates as proposals
-from dipllm_lib.dip import greedy, policies, rules
 from dipllm_lib.dip.search_settings import SearchSettings
 from dipllm_lib.dip.value import heuristic
 
