@@ -1,9 +1,12 @@
 """What a decision costs: CPU seconds per power-turn of each player, on the same recorded positions.
 
 A call asks a player for several power-turns at once, one of each position, as in the games of an
-arena that are played together; every player gets the same calls with the same random numbers. Each
-call is made once before it is timed, so all are warm, and the best of the passes counts
-(`run.timing`). CPU seconds are summed over the threads of this process: on one core, seconds.
+arena that are played together; every player gets the same calls with the same random numbers. All
+are warm: before each timed call comes one that is not counted, on other positions, since a player
+may remember what it has seen (the anchor keeps the encodings of its latest 64 positions, a search
+those of its anchor). A timed position is new to its player, as in a game. Therefore no two players
+may share an anchor object: load it once for each. CPU seconds are summed over the threads of this
+process (`run.timing`): on one core, seconds.
 
 The interval resamples calls. The ratio to a base player is that of the means and is resampled with
 the same calls for both. A search prices its whole position for the one power that asks; the cost of
@@ -44,22 +47,25 @@ def recorded(games: Sequence[Game], count: int, rng: np.random.Generator) -> lis
 
 
 def measure(
-    players: Sequence[Policy], turns: Sequence[Turn], together: int, seed: int, passes: int = 1
+    players: Sequence[Policy], turns: Sequence[Turn], together: int, seed: int
 ) -> pd.DataFrame:
-    """Time every player on `turns`, `together` of them in a call.
+    """Time every player on `turns`, `together` of them in a call; the first call only warms up.
 
-    Columns agent, call, turns (in the call), seconds (CPU, per power-turn). ValueError if the calls
-    would not all be of one size.
+    Columns agent, call (from 1), turns (in the call), seconds (CPU, per power-turn). ValueError if
+    the calls would not all be of one size, or there would be only one.
     """
-    if together < 1 or len(turns) % together:
-        raise ValueError(f"{len(turns)} turns do not make whole calls of {together}")
+    if together < 1 or len(turns) % together or len(turns) == together:
+        raise ValueError(f"{len(turns)} turns do not make two or more whole calls of {together}")
+    calls = [list(turns[first : first + together]) for first in range(0, len(turns), together)]
     rows = []
-    for first in range(0, len(turns), together):
-        asked, call = list(turns[first : first + together]), first // together
+    for number, asked in enumerate(calls[1:], 1):
         for player in players:
-            again = iter([_generators(seed, call, together) for _ in range(passes + 1)])
-            spent = seconds(lambda p=player, r=again, a=asked: p.act(a, next(r)), passes)
-            row = {"agent": player.name, "call": call, "turns": together}
+            tasks = iter([
+                (calls[0], _generators(seed, 0, together)),
+                (asked, _generators(seed, number, together)),
+            ])
+            spent = seconds(lambda act=player.act, tasks=tasks: act(*next(tasks)), 1)
+            row = {"agent": player.name, "call": number, "turns": together}
             rows.append(row | {"seconds": spent / together})
     return pd.DataFrame(rows)
 
@@ -76,7 +82,9 @@ def table(
     spent = measured.pivot(index="call", columns="agent", values="seconds")
     agents = list(dict.fromkeys(measured["agent"]))
     if base not in agents or len(spent) < 2:
-        raise ValueError(f"{len(spent)} calls of {agents}: need two calls or more, and {base!r}")
+        raise ValueError(
+            f"{len(spent)} calls of {agents}: need two timed calls or more, and {base!r}"
+        )
     picks = rng.integers(0, len(spent), (resamples, len(spent)))
     means = {name: spent[name].to_numpy()[picks].mean(axis=1) for name in agents}
     each = int(measured["turns"].iloc[0])

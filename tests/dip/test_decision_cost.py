@@ -36,25 +36,25 @@ def test_recorded_turns_are_of_different_positions_and_all_powers(played):
         decision_cost.recorded(played, 900, seeding.child(0, "turns"))
 
 
-def test_all_players_get_the_same_calls_once_unseen_before_the_clock(played):
-    turns = decision_cost.recorded(played, 6, seeding.child(0, "turns"))
+def test_all_players_get_the_same_calls_warm_and_on_positions_they_have_not_seen(played):
+    turns = decision_cost.recorded(played, 9, seeding.child(0, "turns"))
     players = [Noted("a"), Noted("b")]
-    found = decision_cost.measure(players, turns, 3, 5, passes=2)
+    found = decision_cost.measure(players, turns, 3, 5)
     assert list(found.columns) == ["agent", "call", "turns", "seconds"]
-    assert found["agent"].tolist() == ["a", "b"] * 2 and found["call"].tolist() == [0, 0, 1, 1]
+    assert found["agent"].tolist() == ["a", "b"] * 2 and found["call"].tolist() == [1, 1, 2, 2]
     assert (found["turns"] == 3).all() and (found["seconds"] > 0).all()
     first, second = players
-    assert len(first.calls) == 2 * 3  # a call that is not timed, then two passes
-    for (one, u), (two, v) in zip(first.calls, second.calls, strict=True):
-        assert one == two and u == v
-    assert first.calls[0] == first.calls[1] == first.calls[2] != first.calls[3]
-    with pytest.raises(ValueError, match="6 turns do not make whole calls of 4"):
-        decision_cost.measure(players, turns, 4, 5)
+    assert [asked for asked, _ in first.calls] == [turns[:3], turns[3:6], turns[:3], turns[6:]]
+    assert first.calls == second.calls  # the same turns, the same random numbers
+    assert first.calls[0][1] == first.calls[2][1] != first.calls[1][1] != first.calls[3][1]
+    for together in (4, 9, 0):
+        with pytest.raises(ValueError, match=f"9 turns do not make two or more .* {together}"):
+            decision_cost.measure(players, turns, together, 5)
 
 
 def test_the_seconds_are_those_of_one_power_turn(monkeypatch):
     monkeypatch.setattr(decision_cost, "seconds", lambda act, passes: 6.0)
-    found = decision_cost.measure([policies.Hold()], [None] * 3, 3, 0)
+    found = decision_cost.measure([policies.Hold()], [None] * 6, 3, 0)
     assert found["seconds"].tolist() == [2.0]
 
 
