@@ -79,11 +79,11 @@ def decision(here: Decision, most: int, title: str | None = None) -> Figure:
         tick.set_fontweight("bold" if played else "normal")
     left.set_ylim(sum(heights), 0)
     left.set_xlabel("probability of the joint order")
-    left.legend(loc="lower right", fontsize=7)
+    left.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3, fontsize=7, borderaxespad=0)
     _worth(right, here, table, at)
     for ax in (left, right):
         ax.grid(axis="y", visible=False)
-    figure.suptitle(title or here.phase, fontsize=9)
+    figure.suptitle(title or f"{here.turn.name.title()}, {here.phase}", fontsize=9)
     return figure
 
 
@@ -119,7 +119,9 @@ def _labels(here: Decision, rows: Sequence[int], width: int = 44) -> list[str]:
         if row != here.played and not here.turn.adjusts:
             given = here.joints[here.played]
             joint = tuple(a for a, b in zip(joint, given, strict=True) if a != b)
-        text = ", ".join(orders.to_text(order) for order in joint)
+        text = ", ".join(
+            orders.to_text(order).replace(" ", "\N{NO-BREAK SPACE}") for order in joint
+        )
         part = row != here.played and len(joint) < here.turn.slots
         texts.append(textwrap.fill(f"played, but {text}" if part else text, width))
     return texts
@@ -135,25 +137,25 @@ def phases(case: Case, most: int = 4, across: int = 5) -> Figure:
     )
     for ax in grid.flat[len(case.decisions) :]:
         ax.set_visible(False)
+    top = max(shown(here, most)[list(POLICIES)].to_numpy().max() for here in case.decisions)
     for ax, here in zip(grid.flat, case.decisions):
         table = shown(here, most)
         at = np.arange(len(table))
         for shift, (column, (name, colour, hatch)) in zip((-0.27, 0, 0.27), POLICIES.items()):
             look = {"color": colour, "hatch": hatch, "edgecolor": "white", "lw": 0}
             ax.bar(at + shift, table[column], 0.26, label=name, **look)
-        played = at[table["played"]]
-        ax.plot(
-            played, [1.08] * len(played), marker="v", color=RED, ms=5, ls="none", label="played"
-        )
-        names = [str(row + 1) if row < most else "…" for row in table.index]
-        names = [n if table["q"].notna().iloc[i] else "none" for i, n in enumerate(names)]
+        above = table[list(POLICIES)].max(axis=1) + 0.09 * top
+        played = table["played"].to_numpy()
+        ax.plot(at[played], above[played], "v", color=RED, ms=5, label="played")
+        names = np.where(table["q"].isna(), "none", (table.index + 1).astype(str))
         ax.set_xticks(at, names, fontsize=6.5)
         ax.set_xlim(-0.6, most + 0.6)
-        ax.set_ylim(0, 1.2)
-        ax.set_yticks([0, 0.5, 1])
+        ax.set_ylim(0, 1.2 * top)
+        ax.set_yticks([tick for tick in (0, 0.5, 1) if tick <= 1.2 * top])
         ax.grid(axis="x", visible=False)
         ax.set_title(here.phase, fontsize=7.5)
-    figure.supxlabel("candidate, by its rank under the target", fontsize=8)
+    text = "rank of the candidate under the target (none: played, but no candidate of the search)"
+    figure.supxlabel(text, fontsize=8)
     figure.supylabel("probability", fontsize=8)
     handles, names = grid[0][0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside upper center", ncols=4)

@@ -88,7 +88,7 @@ def _by_kind(act: Act, everyone: list[Act]) -> str:
         return f"bounces, {_rivals(act, everyone)}"
     if "void" in words:
         return "helps no order that was given"
-    if "cut" in words:
+    if "cut" in words and "dislodged" not in words:
         by = [o for o in everyone if o.kind == boards.MOVE and o.dest == act.place]
         return f"is cut by {listed([o.unit for o in by if o.power != act.power])}"
     return {boards.MOVE: "arrives", boards.RETREAT: "arrives"}.get(act.kind, "")

@@ -103,6 +103,16 @@ def test_outcomes_of_a_movement_phase_name_who_did_it():
     }
 
 
+def test_a_support_that_is_beaten_is_not_cut_as_well():
+    units = {"FRANCE": ["A PAR", "A MAR"], "GERMANY": ["A BUR", "A MUN"]}
+    texts = {
+        "FRANCE": ["A PAR - BUR", "A MAR S A PAR - BUR"],
+        "GERMANY": ["A BUR S A MUN", "A MUN H"],
+    }
+    words = became(record("S1905M", units, CENTRES, texts))
+    assert words["A BUR S A MUN"] == "is dislodged by France's army in Paris"
+
+
 def test_three_want_one_place_and_two_retreats_meet():
     units = {"FRANCE": ["A PAR"], "GERMANY": ["A MUN", "A RUH"], "ENGLAND": ["F LON"]}
     texts = {"FRANCE": ["A PAR - BUR"], "GERMANY": ["A MUN - BUR", "A RUH - BUR"]}
