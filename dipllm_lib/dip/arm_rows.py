@@ -13,7 +13,8 @@ import numpy as np
 from dipllm_lib.dip import decompose, samples, text
 from dipllm_lib.dip.arm_list import Arm
 from dipllm_lib.dip.hedge import softmax
-from dipllm_lib.dip.narrowing import Narrowing
+from dipllm_lib.dip.narrowing import Narrowed, Narrowing
+from dipllm_lib.dip.orders import Turn
 from dipllm_lib.run import seeding
 
 
@@ -25,6 +26,16 @@ def shared(rows: Sequence[dict], share: float, seed: int) -> list[dict]:
     order = seeding.child(seed, "arms", "games").permutation(names).tolist()
     some = set(order[: max(round(share * len(names)), share > 0)])
     return [row for row in rows if row["game"] in some]
+
+
+def enough(rows: Sequence[dict], positions: int, seed: int) -> list[dict]:
+    """The rows of at most so many whole positions, drawn by the seed, in their old order: a
+    training of fewer positions than there are need not build the others.
+    """
+    places = sorted({(row["game"], row["phase"]) for row in rows})
+    order = seeding.child(seed, "arms", "positions").permutation(len(places))[:positions]
+    some = {places[i] for i in order.tolist()}
+    return [row for row in rows if (row["game"], row["phase"]) in some]
 
 
 def aimed(rows: Sequence[dict], arm: Arm, searches: Sequence[dict] = ()) -> list[dict]:
@@ -65,15 +76,33 @@ def _at_lambda(row: dict, found: Mapping, lam: float) -> dict:
     return _with_target(row, softmax(f))
 
 
-def offered(rows: Sequence[dict], narrow: Narrowing) -> tuple[list[dict], np.ndarray]:
+Narrow = Callable[[Turn], Turn | Narrowed]
+
+
+def remembered(narrow: Narrowing) -> Narrow:
+    """What each turn offers, worked out once: asking an anchor is slow."""
+    known: dict[tuple, Turn | Narrowed] = {}
+
+    def of(turn: Turn) -> Turn | Narrowed:
+        key = (turn.power, *(field.tobytes() for field in turn.boards))
+        if key not in known:
+            (known[key],) = narrow.turns([turn], None)
+        return known[key]
+
+    return (lambda turn: turn) if narrow.mode == "legal" else of
+
+
+def offered(rows: Sequence[dict], narrow: Narrow) -> tuple[list[dict], np.ndarray]:
     """(rows with the joint orders that are on offer, the mass of pi* on them for every row). Rows
     of which none is are left out, with mass 0.
     """
-    if narrow.mode == "legal":
-        return list(rows), np.ones(len(rows))
-    kept, mass = [], np.zeros(len(rows))
+    kept, mass = [], np.ones(len(rows))
     for i, row in enumerate(rows):
-        (narrowed,) = narrow.turns([samples.row_turn(row)], None)
+        turn = samples.row_turn(row)
+        narrowed = narrow(turn)
+        if narrowed is turn:
+            kept.append(row)
+            continue
         inside = np.array([narrowed.offers(joint) for joint in samples.row_joints(row)])
         target = np.where(inside, row["target"], 0.0)
         mass[i] = target.sum()
@@ -88,10 +117,10 @@ def _of(row: dict, inside: np.ndarray) -> dict:
     return row | {name: [row[name][k] for k in some] for name in columns}
 
 
-def chooser(arm: Arm, narrow: Narrowing) -> Callable[..., text.OrderChoice]:
+def chooser(arm: Arm, narrow: Narrow) -> Callable[..., text.OrderChoice]:
     """(turn, encode) -> what a model of the arm chooses from and how it is said."""
 
-    def choice(turn, encode) -> text.OrderChoice:
-        return text.OrderChoice(narrow.turns([turn], None)[0], encode, arm.units)
+    def choice(turn: Turn, encode) -> text.OrderChoice:
+        return text.OrderChoice(narrow(turn), encode, arm.units)
 
     return choice

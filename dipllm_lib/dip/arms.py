@@ -141,7 +141,7 @@ def run(job: Job) -> dict:
     begun, arm = time.perf_counter(), job.arm
     Path(job.folder).mkdir(parents=True, exist_ok=True)
     train, aside = split(job)
-    narrow = _narrowing(job)
+    narrow = arm_rows.remembered(_narrowing(job))
     model = begin(job) if arm.method != "none" else weights(job)
     history = _trained(job, model, train, narrow)
     if arm.method != "none":
@@ -168,7 +168,9 @@ def weights(job: Job) -> Backbone:
     return model
 
 
-def _trained(job: Job, model: Backbone, rows: Sequence[dict], narrow: Narrowing) -> pd.DataFrame:
+def _trained(
+    job: Job, model: Backbone, rows: Sequence[dict], narrow: arm_rows.Narrow
+) -> pd.DataFrame:
     """Train `model` in place; the history, without held-out measurements."""
     arm, sizes = job.arm, ArmSettings.of(job.settings)
     if arm.method == "none":
@@ -177,6 +179,7 @@ def _trained(job: Job, model: Backbone, rows: Sequence[dict], narrow: Narrowing)
     if arm.games == 0:
         return pd.DataFrame()
     wanted = training(job.settings, arm)
+    rows = arm_rows.enough(rows, wanted.steps * wanted.batch, job.seed)
     checkpoint = Path(job.folder) / f"{arm.key}.safetensors"
     if arm.method == "ppo":
         value_fn = RowwiseValue(ValueNet.from_tensors(load_file(job.sources.value)))
@@ -198,7 +201,7 @@ def _records(job: Job, rows: Sequence[dict]) -> list[Record]:
     return [Record.from_json(row) for row in found]
 
 
-def _measured(job: Job, model: Backbone, aside: Sequence[dict], narrow: Narrowing) -> dict:
+def _measured(job: Job, model: Backbone, aside: Sequence[dict], narrow: arm_rows.Narrow) -> dict:
     """By held-out power-turn, in their order: kl (nats) and covered (the model's mass on the
     candidates), None where no candidate is on offer; offered: mass of pi* that is.
     """

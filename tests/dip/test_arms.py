@@ -82,6 +82,11 @@ def test_shares_of_the_games_are_nested(rows):
     games = [{row["game"] for row in part} for part in found]
     assert [len(names) for names in games] == [0, 1, 2, 4]
     assert games[1] < games[2] < games[3] and found[3] == rows
+    some = arm_rows.enough(rows, 5, 3)
+    places = [(row["game"], row["phase"]) for row in some]
+    assert len(set(places)) == 5 and arm_rows.enough(rows, 99, 3) == rows
+    whole = [row for row in rows if (row["game"], row["phase"]) in places]
+    assert some == whole and some != arm_rows.enough(rows, 5, 4)
 
 
 def test_targets_by_hand(searches, rows):
@@ -122,11 +127,12 @@ def test_only_what_is_offered_is_learned(rows):
     texts = [[orders.to_text(o) for o in joint] for joint in (outside, inside, best)]
     hand = row | {"joints": texts, "target": [0.5, 0.1, 0.4], "log_tau": [-1.0, -2.0, -3.0]}
     hand["f"] = np.log(hand["target"]).tolist()
-    kept, mass = arm_rows.offered([hand, hand | {"target": [1.0, 0.0, 0.0]}], narrow)
+    pair = [hand, hand | {"target": [1.0, 0.0, 0.0]}]
+    kept, mass = arm_rows.offered(pair, arm_rows.remembered(narrow))
     assert mass == pytest.approx([0.5, 0.0]) and len(kept) == 1
     assert kept[0]["joints"] == texts[1:] and kept[0]["log_tau"] == [-2.0, -3.0]
     assert kept[0]["target"] == pytest.approx([0.2, 0.8])
-    assert arm_rows.offered([hand], Narrowing())[0] == [hand]
+    assert arm_rows.offered([hand], arm_rows.remembered(Narrowing()))[0] == [hand]
 
 
 CHOSEN = (
