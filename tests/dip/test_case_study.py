@@ -23,7 +23,7 @@ GERMANY = atlas.power("GERMANY")
 SETTINGS = dataclasses.replace(
     profiles.load("smoke", 0).dip, search_iterations=3, search_candidates=5, search_draws=12
 )
-# in spring France keeps Germany out of Burgundy; in fall it takes Munich, whose unit is beaten
+# France keeps Germany out of Burgundy, Austria is kept out of Munich, Germany takes two centres
 SCRIPT = {
     "S1901M": {
         "GERMANY": ["A BER - KIE", "A MUN - BUR", "F KIE - DEN"],
@@ -36,7 +36,6 @@ SCRIPT = {
         "FRANCE": ["A PAR - BUR", "A PIE H", "F BRE H"],
     },
 }
-NEUTRAL = {"GERMANY": ["A BER - KIE", "A MUN H", "F KIE - DEN"]}
 
 
 class Script:
@@ -109,15 +108,20 @@ def test_the_account_adds_up_and_what_was_certain_is_no_luck(battle):
         assert decision.table["hindsight"].to_numpy() == pytest.approx(worth.to_numpy())
 
 
-def test_others_that_play_otherwise_are_luck():
-    """Expected were six powers that hold; what France and Austria did moves `others` alone."""
-    case = case_study.examine(played(SCRIPT), GERMANY, cast(NEUTRAL), 2, 0, 20)
-    row = case.account.iloc[0]
-    # had the others held, the army would have come to Burgundy, which is no centre
-    assert row["chosen"] == pytest.approx(3.5**2 / (3.5**2 + 45 + 16))
-    assert row["others"] == pytest.approx(0, abs=1e-7)
-    row = case.account.iloc[1]
-    assert row["chosen"] == pytest.approx(25 / 86) and row["after"] == pytest.approx(25 / 86)
+def test_what_others_did_against_what_they_do_is_a_part_of_its_own():
+    """Six powers that hold were expected; Russia takes Sweden: 5 centres in place of 4."""
+    russia = {"S1901M": ["F STP/SC - BOT"], "F1901M": ["F BOT - SWE"]}
+    rest = ["A MOS H", "A WAR H", "F SEV H"]
+    script = {k: SCRIPT[k] | {"RUSSIA": [*rest, *russia[k]]} for k in SCRIPT}
+    case = case_study.examine(played(script), GERMANY, cast({}), 2, 0, 20)
+    spring, fall = case.account.to_dict("records")
+    # had all held in spring, the army would be in Burgundy: no centre, so no other value
+    assert spring["chosen"] == pytest.approx(3.5**2 / (3.5**2 + 45 + 16))
+    assert spring["others"] == pytest.approx(0, abs=1e-7)
+    assert fall["chosen"] == pytest.approx(25 / 86)
+    assert fall["others"] == pytest.approx(25 / 95 - 25 / 86)
+    played_row = case.decisions[1].table.iloc[case.decisions[1].played]
+    assert played_row["hindsight"] == pytest.approx(25 / 95) == fall["after"]
 
 
 def test_what_was_played_is_a_row_and_policies_are_their_own_probabilities(battle):
