@@ -246,7 +246,8 @@ def choice(decision: Decision) -> str:
             f"{_against(first['hindsight'], row['hindsight'])}."
         )
     best = int(np.argmax(table["hindsight"].to_numpy()))
-    if best not in (0, played) and table["hindsight"][best] > row["hindsight"]:
+    better = share(table["hindsight"][best]) != share(row["hindsight"])
+    if best not in (0, played) and better:
         text.append(
             f"Best in hindsight was the target's {ordinal(best + 1)} choice, "
             f"{share(table['hindsight'][best])}, with {instead(decision, best)}."
