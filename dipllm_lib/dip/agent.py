@@ -31,6 +31,18 @@ from dipllm_lib.lm.backbones import Backbone
 ORDER_TOKENS = 14  # more than any order of either tokenizer with its separator
 
 
+@contextmanager
+def active(backbone: Backbone, adapter: str | None) -> Iterator[None]:
+    """The model with one of its adapters; "" without any, None as it is."""
+    if adapter == "":
+        with adapters.off(backbone):
+            yield
+        return
+    if adapter is not None:
+        adapters.switch(backbone, adapter)
+    yield
+
+
 class LMAgent:
     """Policy of a backbone at a temperature (> 0) and top-p.
 
@@ -39,6 +51,8 @@ class LMAgent:
     narrowing: which orders it may say, default all legal ones
     others: who plays retreats and adjustments, as in the released code of Xu et al. 2025; None:
         the model itself
+    spoken: rule and seed of the order in which units are spoken of (`unit_order`); one that is not
+        canonical needs all legal orders on offer
     """
 
     def __init__(
@@ -50,21 +64,15 @@ class LMAgent:
         adapter: str | None = None,
         narrowing: Narrowing | None = None,
         others: Policy | None = None,
+        spoken: tuple[str, int] = ("canonical", 0),
     ):
         scoring.check_temperature(temperature, top_p)
         self.backbone, self.name, self.adapter = backbone, name, adapter
         self.temperature, self.top_p = temperature, top_p
         self.narrowing, self.others = narrowing or Narrowing(), others
-
-    @contextmanager
-    def _active(self) -> Iterator[None]:
-        if self.adapter == "":
-            with adapters.off(self.backbone):
-                yield
-            return
-        if self.adapter is not None:
-            adapters.switch(self.backbone, self.adapter)
-        yield
+        if spoken[0] != "canonical" and self.narrowing.mode != "legal":
+            raise ValueError(f"units in {spoken[0]} order: only with candidates `legal`")
+        self.spoken = spoken
 
     def _prompts(self, turns: Sequence[Turn]) -> list[list[int]]:
         return [self.backbone.encode(text.prompt(turn)) for turn in turns]
@@ -106,10 +114,11 @@ class LMAgent:
     ) -> list[list[Joint]]:
         """One joint order for each generator in `draws`; rngs: those of the narrowing."""
         offered = self.narrowing.turns(turns, rngs)
-        choices = [text.OrderChoice(turn, self.backbone.encode) for turn in offered]
+        encode = self.backbone.encode
+        choices = [text.OrderChoice(turn, encode, *self.spoken) for turn in offered]
         many = [k for k, own in enumerate(draws) for _ in own]
         prompts = self._prompts(turns)
-        with self._active():
+        with active(self.backbone, self.adapter):
             found = scoring.sample(
                 self.backbone,
                 [prompts[k] for k in many],
@@ -136,7 +145,8 @@ class LMAgent:
         away. ValueError for one that is not legal, and where the narrowing is random.
         """
         narrowed = self.narrowing.turns(turns, None)
-        choices = [text.OrderChoice(turn, self.backbone.encode) for turn in narrowed]
+        encode = self.backbone.encode
+        choices = [text.OrderChoice(turn, encode, *self.spoken) for turn in narrowed]
         inside, sequences = [], []
         for turn, offered, choice, own in zip(turns, narrowed, choices, joints, strict=True):
             if offered is not turn:
@@ -145,7 +155,7 @@ class LMAgent:
             said = [offered is turn or offered.offers(tuple(joint)) for joint in own]
             inside.append(np.array(said, bool))
             sequences.append([choice.sequence(j) for j, kept in zip(own, said) if kept])
-        with self._active():
+        with active(self.backbone, self.adapter):
             found = scoring.log_prob(
                 self.backbone,
                 self._prompts(turns),
@@ -169,6 +179,7 @@ class LMAgent:
             self.adapter,
             self.narrowing,
             self.others,
+            self.spoken,
         )
 
 

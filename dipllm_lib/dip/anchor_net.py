@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from dipllm_lib.dip import anchor, atlas, decoder, encoder, layout, relations
+from dipllm_lib.dip.boards import Boards
 from dipllm_lib.dip.human import Examples
 from dipllm_lib.dip.order_scores import order_scores
 from dipllm_lib.run import seeding
@@ -58,7 +59,14 @@ def batch(examples: Examples) -> Batch:
     lay = layout.of_positions(b)
     key = lay.board.astype(np.int64) * atlas.N_POWERS + lay.power
     lay = lay.take(np.isin(key, examples.board.astype(np.int64) * atlas.N_POWERS + examples.power))
-    steps = relations.steps(b, lay, examples.orders)
+    return of_turns(b, lay, examples.orders)
+
+
+def of_turns(b: Boards, lay: layout.Layout, orders: np.ndarray) -> Batch:
+    """The batch of turns `lay` of positions `b` with their joint orders, (S,) in all; a turn may
+    stand there several times with different ones.
+    """
+    steps = relations.steps(b, lay, orders)
     sizes = np.diff(steps.first)
     slot, turn = (np.repeat(np.arange(len(x)), x) for x in (sizes, np.diff(lay.first)))
     tables = relations.PHASE_TABLES[relations.kind_of_phase(int(b.phase[0]))]
@@ -213,11 +221,11 @@ def log_probs(scores: Tensor, b: Batch) -> tuple[Tensor, Tensor]:
     return scores[b.label] - torch.logsumexp(table, 1), table.argmax(1) == b.rank[b.label]
 
 
-def of_anchor(of: anchor.NeuralAnchor) -> Net:
-    """The torch twin of an anchor, without dropout."""
+def of_anchor(of: anchor.NeuralAnchor, dropout: float = 0.0) -> Net:
+    """The torch twin of an anchor, ready to be asked; dropout: in a training."""
     layers = sum(key.endswith(".up.weight") for key in of.weights)
     heads = len(of.weights["encoder.layers.0.attention.bias"])
     hidden, width = of.weights["unit.weight"].shape
-    net = Net(Shape(width, layers, heads, hidden), seed=0)
+    net = Net(Shape(width, layers, heads, hidden, dropout), seed=0)
     net.load_state_dict({key: torch.from_numpy(array) for key, array in of.weights.items()})
     return net.eval()

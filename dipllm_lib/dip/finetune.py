@@ -39,8 +39,8 @@ from dipllm_lib.run import seeding, stats
 from dipllm_lib.run.profiles import DiplomacySettings
 
 __all__ = [
-    "Sample", "backbone", "batches", "build", "evaluate", "fit", "loss", "model_card", "row_turn",
-    "split", "train", "training_key",
+    "Sample", "backbone", "batch_plan", "batches", "build", "evaluate", "fit", "loss", "model_card",
+    "row_turn", "split", "train", "training_key",
 ]  # fmt: skip
 
 HISTORY = {
@@ -148,6 +148,14 @@ def batches(items: Sequence, epochs: int, batch: int, seed: int) -> list[list[in
     return plan
 
 
+def batch_plan(items: Sequence, settings: FinetuneSettings, seed: int) -> list[list[int]]:
+    """`batches` of as many epochs as the settings say, or as its steps need."""
+    if not settings.steps:
+        return batches(items, settings.epochs, settings.batch, seed)
+    epochs = -(-settings.steps // -(-len(items) // settings.batch))
+    return batches(items, epochs, settings.batch, seed)[: settings.steps]
+
+
 def train(
     backbone: Backbone,
     name: str,
@@ -168,7 +176,7 @@ def train(
     """
     wanted = FinetuneSettings.of(settings)
     rows, factor = packed_rows(samples, wanted.pack), objectives.log_factor(samples, wanted)
-    plan = batches(rows, wanted.epochs, wanted.batch, seed)
+    plan = batch_plan(rows, wanted, seed)
     trainer = steps.Trainer(
         backbone, name, wanted.lr, len(plan), seed, checkpointing=wanted.checkpointing,
         schedule=wanted.schedule, warmup=wanted.warmup,
@@ -254,8 +262,8 @@ def _history_row(step: int, **facts) -> dict:
     return {name: facts.get(name) for name in HISTORY} | {"step": step}
 
 
-def _mean_kl(backbone: Backbone, heldout: Sequence[Sample]) -> float:
-    return float(evaluate(backbone, heldout)["kl"].mean())
+def _mean_kl(backbone: Backbone, heldout: Sequence[Sample]) -> float | None:
+    return float(evaluate(backbone, heldout)["kl"].mean()) if heldout else None
 
 
 def model_card(

@@ -24,12 +24,13 @@ PACKS = ("turn", "position")
 class FinetuneSettings:
     """Size and switches of a training; ValueError for a value that is not known.
 
-    epochs · batch: items of an optimiser step, power-turns or positions as `pack` says · lr ·
-    evaluations: held-out measurements besides the first · joint_orders: at most so many per
-    power-turn in the loss, draws with `bc_sample` · max_length: longest prompt with one joint order
-    in tokens · objective, eq6_data, eq6_weights, bc_source: see `objectives` · softmax: see
-    `tree_scores` · pack: a row is one power-turn, or one position with its powers as branches ·
-    tokens: padded tokens of one backward pass · schedule, warmup: see `steps` · checkpointing:
+    epochs · steps: of the optimiser, whatever the amount of data; 0: as many as `epochs` give ·
+    batch: items of a step, power-turns or positions as `pack` says · lr · evaluations: held-out
+    measurements besides the first · joint_orders: at most so many per power-turn in the loss,
+    draws with `bc_sample` · max_length: longest prompt with one joint order in tokens ·
+    objective, eq6_data, eq6_weights, bc_source: see `objectives` · softmax: see `tree_scores` ·
+    pack: a row is one power-turn, or one position with its powers as branches · tokens: padded
+    tokens of one backward pass · schedule, warmup: see `steps` · checkpointing:
     recompute activations, less memory.
     """
 
@@ -49,6 +50,7 @@ class FinetuneSettings:
     schedule: str = "linear"
     warmup: int = 0
     checkpointing: bool = False
+    steps: int = 0
 
     def __post_init__(self):
         known = {
@@ -69,6 +71,8 @@ class FinetuneSettings:
         for name in ("epochs", "batch", "evaluations", "joint_orders", "max_length", "tokens"):
             if getattr(self, name) < 1:
                 raise ValueError(f"finetune.{name} is {getattr(self, name)}: needs at least 1")
+        if self.steps < 0:
+            raise ValueError(f"finetune.steps is {self.steps}: needs 0 (by epochs) or more")
 
     @classmethod
     def of(cls, settings) -> "FinetuneSettings":

@@ -3,7 +3,8 @@
 `play` advances many games together, so that a policy sees all its turns of a round in one call; a
 turn's generator depends on the seed, the game's names, the power and the phase alone, so a game is
 the same whichever games are played beside it. A game ends by the first rule of `EndRules` that
-applies; `Game.end` names it: `solo`, `last_year`, `stalemate` or `draw`.
+applies; `Game.end` names it: `solo`, `last_year`, `stalemate` or `draw`. A game of which only one
+power is measured can also end when that power has lost its last centre: `defeated`.
 """
 
 import json
@@ -162,8 +163,9 @@ def load(path: Path) -> list[Game]:
 class _Table:
     """The games at work: current positions, histories, and who still plays."""
 
-    def __init__(self, seatings, seed: int, names, end: EndRules):
+    def __init__(self, seatings, seed: int, names, end: EndRules, watched):
         self.seatings, self.seed, self.names, self.end = seatings, seed, names, end
+        self.watched = watched
         self.now = boards.start(len(seatings))
         self.owners = [[self.now.owner[g].copy()] for g in range(len(seatings))]
         self.history = [
@@ -225,13 +227,18 @@ class _Table:
         )
         if counted:
             self.owners[g].append(after.owner[k].copy())
-            self.ended[g] = self.end.after_count(self.owners[g], year)
+            self.ended[g] = self.end.after_count(self.owners[g], year) or self._defeated(g)
         if not self.ended[g] and phase == boards.SPRING_MOVES:
             chance = self.end.draw_probability(int(after.year[k]))
             rng = seeding.child(self.seed, *self.names[g], "end draw", int(after.year[k]))
             self.ended[g] = "draw" if chance and rng.random() < chance else ""
         if self.ended[g]:
             self.now.phase[g], self.now.year[g] = boards.OVER, year
+
+    def _defeated(self, g: int) -> str:
+        """The end of a game whose watched power has no centre left, or ""."""
+        lost = self.watched is not None and self.watched[g] not in self.owners[g][-1]
+        return "defeated" if lost else ""
 
     def record(self, g: int) -> Game:
         positions = Boards.concat(
@@ -244,13 +251,18 @@ class _Table:
 
 
 def play(
-    seatings: Sequence[Sequence], seed: int, names: Sequence[tuple], end: EndRules
+    seatings: Sequence[Sequence],
+    seed: int,
+    names: Sequence[tuple],
+    end: EndRules,
+    watched: Sequence[int] | None = None,
 ) -> list[Game]:
     """Play len(seatings) games from Spring 1901 to their end, in lockstep.
 
-    seatings[g][power] is the policy of a seat; names[g] tells the games of a seed apart. Each
+    seatings[g][power] is the policy of a seat; names[g] tells the games of a seed apart; game g
+    also ends when the power watched[g] has lost its last centre, after the count of a year. Each
     distinct policy object gets one `act` call a round with all its turns. ValueError if a seating
-    is not of seven, names repeat, or an order is not legal.
+    is not of seven, names repeat, a watched power is missing, or an order is not legal.
     """
     if len(seatings) != len(names) or len(set(names)) != len(names):
         raise ValueError(
@@ -258,7 +270,9 @@ def play(
         )
     if any(len(seats) != atlas.N_POWERS for seats in seatings):
         raise ValueError("every seating needs seven policies, powers in alphabetical order")
-    table = _Table(seatings, seed, names, end)
+    if watched is not None and len(watched) != len(seatings):
+        raise ValueError(f"{len(seatings)} games but {len(watched)} watched powers: name one each")
+    table = _Table(seatings, seed, names, end, watched)
     while table.active():
         table.round()
     return [table.record(g) for g in range(len(seatings))]

@@ -6,7 +6,7 @@ row has them. The loss keeps the K' most probable joint orders, renormalised, un
 says otherwise (`objectives`); the mass it keeps is recorded.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -142,18 +142,23 @@ def _some(rows: list[dict], most: int, rng: np.random.Generator) -> list[dict]:
 
 
 def build(
-    rows: Sequence[dict], backbone: Backbone, settings: DiplomacySettings | FinetuneSettings
+    rows: Sequence[dict],
+    backbone: Backbone,
+    settings: DiplomacySettings | FinetuneSettings,
+    choice: Callable[..., text.OrderChoice] = text.OrderChoice,
 ) -> list[Sample]:
     """Samples of rows {state, power, joints, target, game, phase}, log_tau and f if they are there.
+
+    choice: (turn, encode) -> what the model chooses from and how it is said.
 
     Raises ValueError for a target that is no distribution or not the softmax of f, and for a text
     longer than finetune_max_length.
     """
     wanted = FinetuneSettings.of(settings)
-    return [_sample(row, backbone, wanted) for row in rows]
+    return [_sample(row, backbone, wanted, choice) for row in rows]
 
 
-def _sample(row: dict, backbone: Backbone, settings: FinetuneSettings) -> Sample:
+def _sample(row: dict, backbone: Backbone, settings: FinetuneSettings, choose) -> Sample:
     where = f"{row['game']} {row['phase']} {row['power']}"
     turn, target = row_turn(row), np.asarray(row["target"], np.float64)
     if len(target) != len(row["joints"]) or (target < 0).any() or abs(target.sum() - 1) > 1e-6:
@@ -162,7 +167,7 @@ def _sample(row: dict, backbone: Backbone, settings: FinetuneSettings) -> Sample
     if f is not None and np.abs(softmax(f) - target).max() > 1e-6:
         raise ValueError(f"{where}: the target is not the softmax of the exponents f")
     prompt = tuple(backbone.encode(text.prompt(turn)))
-    choice = text.OrderChoice(turn, backbone.encode)
+    choice = choose(turn, backbone.encode)
     tries = Tries(choice)
     joints = [orders.parse_joint(turn, texts) for texts in row["joints"]]
     paths = tuple(path(tries, choice.sequence(joint)) for joint in joints)
