@@ -59,10 +59,10 @@ def anchor(settings: DiplomacySettings, path: str | Path) -> NeuralAnchor:
 
 
 def search_player(
-    settings: DiplomacySettings, path: str | Path, net: ValueNet, **options
+    settings: DiplomacySettings, path: str | Path, net: ValueNet, label: str = "search", **options
 ) -> Teacher:
-    """The searching player of a profile; `options` are those of `Teacher`."""
-    return Teacher(tau(path), net.predict, settings, name="search", **options)
+    """The searching player of a profile; label: its name; `options` are those of `Teacher`."""
+    return Teacher(tau(path), net.predict, settings, name=label, **options)
 
 
 def bots_game(task: tuple[DiplomacySettings, int, int]) -> dict:
@@ -117,11 +117,6 @@ def gate_game(task: tuple[DiplomacySettings, int, int, str, Arrays]) -> dict:
     return arena.play_one(
         player, six, number, game.EndRules(settings.gate_last_year), seed
     ).to_saved()
-
-
-def pairing(one, six, games: int, end: game.EndRules, seed: int) -> list[dict]:
-    """All games of one agent against six, played together, as saved games."""
-    return [played.to_saved() for played in arena.play(one, six, games, end, seed)]
 
 
 def first_value(settings: DiplomacySettings) -> ValueNet | None:

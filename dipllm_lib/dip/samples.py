@@ -101,8 +101,9 @@ def split(
 ) -> tuple[list[dict], list[dict]]:
     """(training rows, held-out rows), at most `train` and `heldout` of them, from different games.
 
-    At least `games` whole games are set aside, more until they hold `heldout` power-turns. pack: `position` draws whole
-    positions, as many as fit, so that their powers can share a row; `turn` single power-turns.
+    At least `games` whole games are set aside, more until they hold `heldout` power-turns. pack:
+    `position` draws whole positions, as many as fit, so that their powers can share a row; `turn`
+    single power-turns.
     Raises ValueError if no game is left to train on.
     """
     names = sorted({row["game"] for row in rows})

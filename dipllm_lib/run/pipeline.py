@@ -89,7 +89,7 @@ GRAPH = (
     ),
     Notebook(
         "03_fine_tuning",
-        minutes=(0.7, 25, 3000),
+        minutes=(0.7, 13, 3000),
         reads=("01_anchor.safetensors", "01_selfplay.jsonl", "02_samples.jsonl"),
         files=("03_adapter", "03_model_card.md"),
         tables={
@@ -104,7 +104,7 @@ GRAPH = (
     ),
     Notebook(
         "11_evaluation",
-        minutes=(0.2, 6, 5000),
+        minutes=(0.4, 20, 5000),
         reads=(
             "01_anchor.safetensors",
             "01_value.safetensors",
@@ -115,10 +115,40 @@ GRAPH = (
         tables={
             "11_per_game": STATISTICAL,
             "11_population": STATISTICAL,
+            "11_table1": STATISTICAL,
+            "11_differences": STATISTICAL,
+            "11_powers": STATISTICAL,
+            "11_planning": TRAINING,
+            "11_iterations": STATISTICAL,
             "11_legality": STATISTICAL,
             "11_free_text": STATISTICAL,
+            "11_cost": TIMING,
         },
-        figures=("11_population",),
+        figures=("11_population", "11_differences", "11_iterations", "11_cost"),
+    ),
+    Notebook(
+        "12_case_study",
+        minutes=(0.3, 1.5, 30),
+        reads=("01_anchor.safetensors", "01_value.safetensors", "03_adapter", "11_games.jsonl"),
+        files=("12_story.md", "12_frames"),
+        tables={
+            "12_candidates": TRAINING,
+            "12_decisions": TRAINING,
+            "12_account": TRAINING,
+            "12_values": TRAINING,
+        },
+        figures=(
+            "12_boards",
+            "12_value",
+            "12_phases",
+            "12_parts",
+            "12_board_1",
+            "12_board_2",
+            "12_board_3",
+            "12_decision_1",
+            "12_decision_2",
+            "12_decision_3",
+        ),
     ),
     Notebook(
         "13_claims",

@@ -182,8 +182,11 @@ class Shelf:
 
     # figures
 
-    def save_figure(self, figure, name: str):
-        """Write `name`.png (200 dpi) and `name`.pdf, close the figure, return a display."""
+    def save_figure(self, figure, name: str, volatile: bool = False):
+        """Write `name`.png (200 dpi) and `name`.pdf, close the figure, return a display.
+
+        volatile: it shows times, so it differs from run to run.
+        """
         from dipllm_lib.run import plotting
 
         self._own(name, "")
@@ -191,7 +194,7 @@ class Shelf:
         paths = [self.figures / f"{name}.png", self.figures / f"{name}.pdf"]
         for path, data in zip(paths, (png, pdf), strict=True):
             files.write_bytes(path, data)
-        self._record(paths)
+        self._record(paths, paths if volatile else ())
         return plotting.show(png)
 
     # tasks and provenance

@@ -6,6 +6,7 @@ one, `value ± half-width`.
 """
 
 import io
+import math
 
 import pandas as pd
 
@@ -42,6 +43,9 @@ def to_tex(table: pd.DataFrame) -> str:
     merged = table.copy()
     for value, low, high in triples(table.columns):
         half = (table[high] - table[low]) / 2
-        merged[value] = [f"{v:.3f} ± {h:.3f}" for v, h in zip(table[value], half, strict=True)]
+        merged[value] = [
+            "" if math.isnan(v) else f"{v:.3f} ± {h:.3f}"
+            for v, h in zip(table[value], half, strict=True)
+        ]
         merged = merged.drop(columns=[low, high])
     return merged.to_latex(index=False, escape=True, float_format="%.3f", na_rep="")

@@ -111,6 +111,8 @@ def _interval_findings(own, reference, triple, factor):
     for row in range(len(own)):
         m, lo, hi = (float(own[name].iloc[row]) for name in triple)
         other = float(reference[mean].iloc[row])
+        if math.isnan(m) and math.isnan(other):  # a row that only the paper has
+            continue
         half = factor * (hi - m if other > m else m - lo)
         gap = abs(other - m)
         excess = 0.0 if gap == 0 else gap / half if half > 0 else math.inf
