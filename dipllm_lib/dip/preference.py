@@ -96,7 +96,9 @@ def pairs(sample: Sample, count: int, rejected: str, rng: np.random.Generator) -
     return found
 
 
-def dpo_loss(new: torch.Tensor, old: torch.Tensor, wanted: Sequence[Pair], beta: float):
+def dpo_loss(
+    new: torch.Tensor, old: torch.Tensor, wanted: Sequence[Pair], beta: float
+) -> tuple[torch.Tensor, torch.Tensor]:
     """(mean loss of the pairs, margins (pairs,)); new, old: log-probabilities that pairs index."""
     gain = new - old.to(new)
     margins = torch.stack([gain[chosen] - gain[rejected] for chosen, rejected in wanted])

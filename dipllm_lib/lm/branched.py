@@ -105,7 +105,7 @@ def _by_products(query: torch.Tensor) -> bool:
     """On a CPU the backward pass of torch's bfloat16 attention takes twice as long as that of the
     three products that it stands for.
     """
-    return query.requires_grad and query.dtype == torch.bfloat16 and query.device.type == "cpu"
+    return query.requires_grad and query.dtype == torch.bfloat16 and query.is_cpu
 
 
 AttentionInterface.register(NAME, attend)
