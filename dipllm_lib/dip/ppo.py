@@ -79,7 +79,9 @@ def advantages(rewards: Sequence[np.ndarray]) -> list[np.ndarray]:
     return [gap / scale for gap in gaps]
 
 
-def ppo_loss(new: torch.Tensor, old: torch.Tensor, gain: torch.Tensor, clip: float):
+def ppo_loss(
+    new: torch.Tensor, old: torch.Tensor, gain: torch.Tensor, clip: float
+) -> tuple[torch.Tensor, torch.Tensor]:
     """(mean loss of draws, which are clipped (M,)); log-probabilities and advantages (M,)."""
     ratio = torch.exp(new - old)
     kept = torch.clamp(ratio, 1 - clip, 1 + clip)
@@ -97,8 +99,8 @@ def ppo(
     checkpoint: Path | None = None,
 ) -> pd.DataFrame:
     """Train what was attached under `name` on recorded positions. History, a row per batch: step,
-    loss, norm, lr, tokens, reward (mean Q of the draws), kl (their mean log pi_old / pi_ref, nats
-    per power-turn), clipped (share of the draws in the last pass).
+    loss, norm, lr, tokens (of the batch), reward (mean Q of the draws), kl (their mean log pi_old /
+    pi_ref, nats per power-turn), clipped (share of the draws in the last pass).
     """
     reference = copy.deepcopy(backbone)
     sized = replace(settings, steps=sizes.ppo_batches, batch=sizes.ppo_batch)

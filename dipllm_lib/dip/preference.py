@@ -96,7 +96,9 @@ def pairs(sample: Sample, count: int, rejected: str, rng: np.random.Generator) -
     return found
 
 
-def dpo_loss(new: torch.Tensor, old: torch.Tensor, wanted: Sequence[Pair], beta: float):
+def dpo_loss(
+    new: torch.Tensor, old: torch.Tensor, wanted: Sequence[Pair], beta: float
+) -> tuple[torch.Tensor, torch.Tensor]:
     """(mean loss of the pairs, margins (pairs,)); new, old: log-probabilities that pairs index."""
     gain = new - old.to(new)
     margins = torch.stack([gain[chosen] - gain[rejected] for chosen, rejected in wanted])
@@ -113,7 +115,8 @@ def dpo(
     checkpoint: Path | None = None,
 ) -> pd.DataFrame:
     """Train what was attached under `name`. History, a row per step: step, loss (nats per
-    power-turn), norm, lr, tokens, margin (nats), right (share of pairs with a margin above 0).
+    power-turn), norm, lr, tokens (of the step), margin (nats), right (share of pairs with a margin
+    above 0).
     """
     reference = copy.deepcopy(backbone)
     rows = finetune.packed_rows(samples, settings.pack)
