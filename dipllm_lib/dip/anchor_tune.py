@@ -40,9 +40,9 @@ class TuneSettings:
     steps, batch (positions), lr, warmup (steps), decay, dropout, dtype; joint_orders: kept of pi*.
     """
 
-    steps: int = 300
+    steps: int = 200
     batch: int = 8
-    lr: float = 3e-4
+    lr: float = 2e-4
     warmup: int = 20
     decay: float = 0.02
     dropout: float = 0.05

@@ -89,8 +89,8 @@ class ArmSettings:
     heads: int = 4
     reading: int = 3000
     steps: int = 400
-    batch: int = 2
-    lr: float = 1e-3
+    batch: int = 1
+    lr: float = 5e-4
     heldout: int = 300
     dpo_pairs: int = 2
     dpo_beta: float = 0.1
@@ -100,7 +100,7 @@ class ArmSettings:
     ppo_others: int = 16
     ppo_epochs: int = 2
     ppo_batch: int = 4
-    ppo_batches: int = 60
+    ppo_batches: int = 40
     ppo_clip: float = 0.2
     ppo_kl: float = 0.01
     ppo_lr: float = 1e-4

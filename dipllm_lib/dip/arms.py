@@ -147,11 +147,17 @@ def run(job: Job) -> dict:
     if arm.method != "none":
         card = f"# {arm.name}\n\n- One of the arms of notebooks/10_ablations.ipynb: {arm}\n"
         _save(model, NAME, Path(job.folder) / arm.key, card)
+        _checkpoint(job).unlink(missing_ok=True)
     facts = {"arm": arm.name, "group": arm.group, "against": arm.against}
     facts["games"] = len({row["game"] for row in train}) if arm.method != "none" else 0
     facts |= {"steps": len(history), "history": history.to_dict("records")}
     facts |= _measured(job, model, aside, narrow)
     return facts | {"seconds": time.perf_counter() - begun}
+
+
+def _checkpoint(job: Job) -> Path:
+    """Where an unfinished training is kept."""
+    return Path(job.folder) / f"{job.arm.key}.safetensors"
 
 
 def weights(job: Job) -> Backbone:
@@ -180,7 +186,7 @@ def _trained(
         return pd.DataFrame()
     wanted = training(job.settings, arm)
     rows = arm_rows.enough(rows, wanted.steps * wanted.batch, job.seed)
-    checkpoint = Path(job.folder) / f"{arm.key}.safetensors"
+    checkpoint = _checkpoint(job)
     if arm.method == "ppo":
         value_fn = RowwiseValue(ValueNet.from_tensors(load_file(job.sources.value)))
         records = _records(job, rows)

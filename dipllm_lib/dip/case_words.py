@@ -37,6 +37,12 @@ class Act(NamedTuple):
         return self.kind in (boards.MOVE, boards.RETREAT) and not self.words
 
     @property
+    def sets_out(self) -> bool:
+        """Whether it presses on the place that it goes to: no army waits for a fleet."""
+        goes = self.kind in (boards.MOVE, boards.RETREAT)
+        return goes and not {"no convoy", "disrupted"} & set(self.words)
+
+    @property
     def unit(self) -> str:
         """Germany's army in Munich."""
         return f"{genitive(self.power)} {unit_name(notation.unit_of(self.order))}"
@@ -89,18 +95,18 @@ def _by_kind(act: Act, everyone: list[Act]) -> str:
     if "void" in words:
         return "helps no order that was given"
     if "cut" in words and "dislodged" not in words:
-        by = [o for o in everyone if o.kind == boards.MOVE and o.dest == act.place]
+        by = [o for o in everyone if o.sets_out and o.dest == act.place]
         return f"is cut by {listed([o.unit for o in by if o.power != act.power])}"
     return {boards.MOVE: "arrives", boards.RETREAT: "arrives"}.get(act.kind, "")
 
 
 def _rivals(act: Act, everyone: list[Act]) -> str:
     """Who kept a unit out of the place that it moved to."""
-    too = [o for o in everyone if o is not act and o.kind == act.kind and o.dest == act.dest]
-    if too:
-        return f"{listed([o.unit for o in too])} {'move' if len(too) > 1 else 'moves'} there too"
+    too = [o.unit for o in everyone if o is not act and o.sets_out and o.dest == act.dest]
     there = [o.unit for o in everyone if o.place == act.dest and not o.arrives]
-    return f"{listed(there)} stays there" if there else "the place stays closed"
+    said = [f"{listed(too)} {'move' if len(too) > 1 else 'moves'} there too"] * bool(too)
+    said += [f"{listed(there)} stays there"] * bool(there)
+    return listed(said) if said else "the place stays closed"
 
 
 def listed(parts: list[str]) -> str:

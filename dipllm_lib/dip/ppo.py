@@ -99,8 +99,8 @@ def ppo(
     checkpoint: Path | None = None,
 ) -> pd.DataFrame:
     """Train what was attached under `name` on recorded positions. History, a row per batch: step,
-    loss, norm, lr, tokens, reward (mean Q of the draws), kl (their mean log pi_old / pi_ref, nats
-    per power-turn), clipped (share of the draws in the last pass).
+    loss, norm, lr, tokens (of the batch), reward (mean Q of the draws), kl (their mean log pi_old /
+    pi_ref, nats per power-turn), clipped (share of the draws in the last pass).
     """
     reference = copy.deepcopy(backbone)
     sized = replace(settings, steps=sizes.ppo_batches, batch=sizes.ppo_batch)

@@ -115,7 +115,8 @@ def dpo(
     checkpoint: Path | None = None,
 ) -> pd.DataFrame:
     """Train what was attached under `name`. History, a row per step: step, loss (nats per
-    power-turn), norm, lr, tokens, margin (nats), right (share of pairs with a margin above 0).
+    power-turn), norm, lr, tokens (of the step), margin (nats), right (share of pairs with a margin
+    above 0).
     """
     reference = copy.deepcopy(backbone)
     rows = finetune.packed_rows(samples, settings.pack)

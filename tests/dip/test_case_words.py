@@ -113,6 +113,25 @@ def test_a_support_that_is_beaten_is_not_cut_as_well():
     assert words["A BUR S A MUN"] == "is dislodged by France's army in Paris"
 
 
+def test_an_army_without_a_fleet_keeps_nobody_out_and_an_occupant_is_named_too():
+    units = {"ENGLAND": ["A LON", "F ENG"], "FRANCE": ["A PIC", "A PAR"], "GERMANY": ["A BEL"]}
+    texts = {
+        "ENGLAND": ["A LON - BEL VIA", "F ENG H"],
+        "FRANCE": ["A PIC - BEL", "A PAR H"],
+        "GERMANY": ["A BEL - PIC"],
+    }
+    words = became(record("S1905M", units, CENTRES, texts))
+    assert words["A LON - BEL VIA"] == "no chain of fleets carries it"
+    assert words["A PIC - BEL"] == "bounces, Germany's army in Belgium stays there"
+    units = {"FRANCE": ["A PIC", "A BUR"], "GERMANY": ["A BEL"]}
+    texts = {"FRANCE": ["A PIC - BEL", "A BUR - BEL"], "GERMANY": ["A BEL H"]}
+    words = became(record("S1905M", units, CENTRES, texts))
+    assert words["A PIC - BEL"] == (
+        "bounces, France's army in Burgundy moves there too and Germany's army in Belgium stays "
+        "there"
+    )
+
+
 def test_three_want_one_place_and_two_retreats_meet():
     units = {"FRANCE": ["A PAR"], "GERMANY": ["A MUN", "A RUH"], "ENGLAND": ["F LON"]}
     texts = {"FRANCE": ["A PAR - BUR"], "GERMANY": ["A MUN - BUR", "A RUH - BUR"]}
