@@ -26,7 +26,7 @@ from dipllm_lib.dip.narrowing import Narrowing
 from dipllm_lib.run import profiles
 
 SETTINGS = replace(profiles.load("smoke", 0).dip, bootstrap=50)
-SIZES = arm_list.ArmSettings(hidden=16, layers=1, heads=2, steps=4, heldout=10, lr=1e-2)
+SIZES = arm_list.ArmSettings(hidden=16, layers=1, heads=2, steps=8, heldout=10, lr=1e-2)
 
 
 @pytest.fixture(autouse=True)
@@ -50,6 +50,10 @@ def sources(searches, rows, tmp_path_factory):
     net = anchor_net.Net(anchor_net.Shape(16, 1, 2, 16), 0).export()
     (folder / "anchor.safetensors").write_bytes(net.to_bytes())
     return arms.Sources(*map(str, paths.values()), str(folder / "anchor.safetensors"), "", "")
+
+
+def generators(n):
+    return [np.random.default_rng([9, k]) for k in range(n)]
 
 
 def job(arm, sources, folder):
@@ -77,11 +81,19 @@ def test_arms_are_one_change_away_from_a_known_one():
         Arm("x", "y", size=(8, 1, 1))
 
 
+def test_units_in_another_order_need_all_legal_orders():
+    with pytest.raises(ValueError, match="units in random order: only with candidates `legal`"):
+        LMAgent(None, 1.0, narrowing=Narrowing("anchor", Table()), spoken=("random", 0))
+
+
 def test_shares_of_the_games_are_nested(rows):
     found = [arm_rows.shared(rows, share, 3) for share in (0.0, 0.01, 0.5, 1.0)]
     games = [{row["game"] for row in part} for part in found]
     assert [len(names) for names in games] == [0, 1, 2, 4]
     assert games[1] < games[2] < games[3] and found[3] == rows
+    for seed in range(6):
+        few, more = (arm_rows.shared(rows, share, seed) for share in (0.25, 0.5))
+        assert {row["game"] for row in few} < {row["game"] for row in more}
     some = arm_rows.enough(rows, 5, 3)
     places = [(row["game"], row["phase"]) for row in some]
     assert len(set(places)) == 5 and arm_rows.enough(rows, 99, 3) == rows
@@ -153,8 +165,15 @@ def test_arms_from_files_to_players(sources, tmp_path):
         player = arms.player(job(arm, sources, tmp_path)).at(1.0)
         assert one["kl"] == pytest.approx(samples.policy_kl(aside, player), abs=1e-4)
         assert player.spoken == (arm.units, 0) and isinstance(player, LMAgent)
+        turns = [samples.row_turn(row) for row in aside]
+        played = player.act(turns, generators(len(turns)))
+        for turn, joint in zip(turns, played, strict=True):
+            turn.check(joint)
+        assert player.act(turns[3:5], generators(5)[3:]) == played[3:5]
+        plain = LMAgent(player.backbone, 1.0).act(turns, generators(len(turns)))
+        assert (plain == played) == (arm.units == "canonical")
         found.append(one)
-    assert [one["steps"] for one in found] == [4, 0, 4, 4]
+    assert [one["steps"] for one in found] == [8, 0, 8, 8]  # half: 6 positions
     assert [one["games"] for one in found] == [3, 0, 2, 3]
     again = arms.run(job(CHOSEN[0], sources, tmp_path / "again"))
     assert again["kl"] == found[0]["kl"]
