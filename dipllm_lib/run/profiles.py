@@ -175,7 +175,7 @@ class DiplomacySettings(Settings):
     eval_games: int = setting(7, 140, 7000, "games of the fine-tuned model, the search and the best reply against six anchors", "games", "chosen: seats rotate, so a multiple of 7")
     eval_other_games: int = setting(7, 42, 7000, "games of the other language models, and against opponents that search", "games", "chosen: time")
     eval_cheap_games: int = setting(7, 700, 7000, "games of the players that cost little", "games", "chosen: standard error below a point")
-    eval_chunk: int = setting(7, 70, 700, "games that are played together and kept together", "games", "chosen: memory; no game depends on it")
+    eval_chunk: int = setting(7, 35, 700, "games that are played together and kept together", "games", "chosen: memory; no game depends on it")
     eval_iterations: tuple = setting((1,), (1, 16), (1, 2, 4, 8, 16), "search iterations of the six opponents", "iterations", f"{XU}, Fig. 5")
     greedy_replies: int = setting(4, 16, 50, "draws of the other powers that the best reply is measured on", "joint orders", "chosen: time")
     cost_calls: int = setting(2, 12, 100, "timed calls per player for the cost of a decision", "calls", "chosen: interval over calls")
