@@ -147,13 +147,12 @@ def data() -> list[Arm]:
 
 def texts() -> list[Arm]:
     """How the model is asked: loss, order of units, candidate list."""
-    legal = (("softmax", "legal"),)
     return [
-        Arm("legal tokens", "loss", changes=legal),
+        Arm("all tokens", "loss", changes=(("softmax", "tokens"),)),
         Arm("units in random order", "units", units="random"),
         Arm("units, fewest orders first", "units", units="most_constrained"),
         Arm("list at play", "candidates", candidates="anchor", method="none"),
-        Arm("list", "candidates", "list at play", changes=legal, candidates="anchor"),
+        Arm("list", "candidates", "list at play", candidates="anchor"),
     ]
 
 

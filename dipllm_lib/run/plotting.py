@@ -28,7 +28,7 @@ AGENTS = {
     "lm": (GREEN, "P"),
     "lm+search": (ORANGE, "*"),
     "lm untrained": (GREY, "P"),
-    "lm, all legal": (SKY, "P"),
+    "lm, all legal": (SKY, "+"),
     "random candidates": (YELLOW, ">"),
     "value-greedy": (PINK, "p"),
     "one-shot": (SKY, "<"),
