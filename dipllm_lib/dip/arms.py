@@ -150,7 +150,10 @@ def run(job: Job) -> dict:
         _checkpoint(job).unlink(missing_ok=True)
     facts = {"arm": arm.name, "group": arm.group, "against": arm.against}
     facts["games"] = len({row["game"] for row in train}) if arm.method != "none" else 0
-    facts |= {"steps": len(history), "history": history.to_dict("records")}
+    facts |= {
+        "steps": int(history["step"].max()) if len(history) else 0,
+        "history": history.to_dict("records"),
+    }
     facts |= _measured(job, model, aside, narrow)
     return facts | {"seconds": time.perf_counter() - begun}
 
