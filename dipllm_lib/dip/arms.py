@@ -134,7 +134,7 @@ def _narrowing(job: Job) -> Narrowing:
 def run(job: Job) -> dict:
     """Task: train one arm, keep its weights, measure it.
 
-    Returns {arm, group, against, games, steps, tokens, seconds, history, and by held-out power-turn
+    Returns {arm, group, against, games, steps, seconds, history, and by held-out power-turn
     lists game, phase, power, kl, covered, offered}. ValueError for an arm that the data do not
     allow.
     """
