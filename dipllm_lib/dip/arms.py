@@ -134,7 +134,7 @@ def _narrowing(job: Job) -> Narrowing:
 def run(job: Job) -> dict:
     """Task: train one arm, keep its weights, measure it.
 
-    Returns {arm, group, against, games, steps, tokens, seconds, history, and by held-out power-turn
+    Returns {arm, group, against, games, steps, seconds, history, and by held-out power-turn
     lists game, phase, power, kl, covered, offered}. ValueError for an arm that the data do not
     allow.
     """
@@ -150,7 +150,10 @@ def run(job: Job) -> dict:
         _checkpoint(job).unlink(missing_ok=True)
     facts = {"arm": arm.name, "group": arm.group, "against": arm.against}
     facts["games"] = len({row["game"] for row in train}) if arm.method != "none" else 0
-    facts |= {"steps": len(history), "history": history.to_dict("records")}
+    facts |= {
+        "steps": int(history["step"].max()) if len(history) else 0,
+        "history": history.to_dict("records"),
+    }
     facts |= _measured(job, model, aside, narrow)
     return facts | {"seconds": time.perf_counter() - begun}
 
