@@ -138,12 +138,13 @@ def test_scores_by_hand():
     assert austria.loc[("a", "AUSTRIA"), "mean"] == pytest.approx(mean)
 
 
-def pairings(names, games=14, shift=0.0):
-    """Rows of every pairing with made-up scores: game g of one against six."""
+def pairings(names, games=14):
+    """Rows of every pairing with made-up scores, in which the seat counts most."""
     rows = []
     for i, one in enumerate(names):
         for j, six in enumerate(names):
-            values = [(i + 1) * 0.01 + j * 0.001 + 0.0001 * g + shift for g in range(games)]
+            seats = [(i + 1) * 0.01 + j * 0.001 + 0.05 * (g % 7) for g in range(games)]
+            values = [0.0001 * g + value for g, value in enumerate(seats)]
             powers = [atlas.POWERS[g % 7] for g in range(games)]
             frame = pd.DataFrame(dict.fromkeys(arena.MEASURES, values))
             rows.append(frame.assign(one=one, six=six, game=range(games), power=powers))
@@ -159,7 +160,7 @@ def test_the_population_table_is_the_mean_of_the_pairings():
     by_row = [matrix[k][off[k]].mean() for k in range(3)]
     by_column = [matrix[:, k][off[:, k]].mean() for k in range(3)]
     assert table["mean"].tolist() == pytest.approx(by_row)
-    assert table["mean"].tolist()[0] == pytest.approx(0.01 + 0.0015 + 0.00065)
+    assert table["mean"].tolist()[0] == pytest.approx(0.01 + 0.0015 + 0.15 + 0.00065)
     assert table["games"].eq(14).all() and table["opponents"].eq(2).all()
     left = population.as_six(rows, rng(0), 300, measures=("sos",)).set_index("agent")
     assert left["mean"].tolist() == pytest.approx(by_column)
