@@ -12,6 +12,8 @@
 A one-shot text under a legality mask is no arm of its own: in codec `compact` the joint order is
 one text, and masked token by token it is exactly `legal orders`. Asking again until the whole text
 is legal is the other way to force legality: there an illegal end takes the beginning with it.
+Its fallback plays the anchor's likeliest orders, so a model that never says a legal text plays as
+the anchor: read its score beside the share of fallbacks (`texts_table`).
 
 All arms but two are ways to decode one and the same model. The two are trained on other samples:
 `independent units` on single units, `one-shot` on the most probable joint order of the target with
@@ -193,7 +195,7 @@ def player(arm: str, backbone: Backbone, settings, anchor, name: str = "") -> Po
     ValueError for an unknown arm, and for agent_phases other than `all` or a top-p where an arm
     that is no `LMAgent` would not follow it.
     """
-    name, warm = name or arm, settings.agent_temperature
+    name, temperature = name or arm, settings.agent_temperature
     if arm in (LEGAL, CANDIDATES):
         mode = "legal" if arm == LEGAL else "anchor"
         return agent.player(backbone, replace(settings, agent_candidates=mode), anchor, name)
@@ -204,10 +206,10 @@ def player(arm: str, backbone: Backbone, settings, anchor, name: str = "") -> Po
     if arm == RANDOM:
         return RandomCandidate(anchor, settings.agent_candidate_limit, name)
     if arm == INDEPENDENT:
-        return IndependentUnits(backbone, warm, name)
+        return IndependentUnits(backbone, temperature, name)
     if arm == ONE_SHOT:
-        return FreeText(backbone, warm, name)
-    return FreeText(backbone, warm, name, tries=TRIES, first=RandomCandidate(anchor, 1))
+        return FreeText(backbone, temperature, name)
+    return FreeText(backbone, temperature, name, tries=TRIES, first=RandomCandidate(anchor, 1))
 
 
 def fit(
