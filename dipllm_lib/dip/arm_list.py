@@ -15,18 +15,21 @@ the start, the positions in their order, the number of optimiser steps, the held
     start          random weights, no games read (claim C12)
     size           smaller and larger models, from random weights
     preference     DPO and PPO instead of a target (Table 7)
+    factorisation  one text for all units, supervised on the most probable joint order; units that
+                   do not know of each other (Table 2)
 """
 
 import hashlib
 import json
 from dataclasses import asdict, dataclass, fields
 
-METHODS = ("fit", "dpo", "ppo", "none")
+METHODS = ("fit", "independent", "dpo", "ppo", "none")
 TARGETS = ("pi_star", "bound_max")
 STARTS = ("games", "random")
 SMALL, LARGE = (64, 2, 2), (192, 6, 4)
 SHARES = ((1, 12), (1, 6), (1, 3))
-FIRST = "exact_kl"
+FIRST, START = "exact_kl", "no games"
+SUPERVISED, INDEPENDENT, LISTED = "one text", "single units", "list at play"
 
 
 @dataclass(frozen=True)
@@ -37,8 +40,9 @@ class Arm:
     (field, value) pairs of `FinetuneSettings` · games: share of the training games, 0: no training
     · target: `pi_star` or `bound_max` · lam: of the target, None as searched · units: rule of
     `unit_order` · candidates: `legal` or `anchor`, in training and in the divergence · size: hidden
-    width, layers, heads · start: `games` (read before) or `random` weights · method: `fit`, `dpo`,
-    `ppo`, or `none`: the weights of the arm `against`, asked in another way.
+    width, layers, heads · start: `games` (read before) or `random` weights · method: `fit`,
+    `independent` (single units), `dpo`, `ppo`, or `none`: the weights of the arm `against`, asked
+    in another way.
     """
 
     name: str
@@ -142,7 +146,7 @@ def objectives() -> list[Arm]:
 def data() -> list[Arm]:
     """The start, and shares of the games; all of them are the first arm."""
     shares = [Arm(f"{a}/{b} of the games", "data", games=a / b) for a, b in SHARES]
-    return [Arm("no games", "data", games=0.0), *shares]
+    return [Arm(START, "data", games=0.0), *shares]
 
 
 def texts() -> list[Arm]:
@@ -151,8 +155,8 @@ def texts() -> list[Arm]:
         Arm("all tokens", "loss", changes=(("softmax", "tokens"),)),
         Arm("units in random order", "units", units="random"),
         Arm("units, fewest orders first", "units", units="most_constrained"),
-        Arm("list at play", "candidates", candidates="anchor", method="none"),
-        Arm("list", "candidates", "list at play", candidates="anchor"),
+        Arm(LISTED, "candidates", candidates="anchor", method="none"),
+        Arm("list", "candidates", LISTED, candidates="anchor"),
     ]
 
 
@@ -177,6 +181,16 @@ def preferences() -> list[Arm]:
     return [Arm("DPO", "preference", method="dpo"), Arm("PPO", "preference", method="ppo")]
 
 
+def factorisations() -> list[Arm]:
+    """Trained for being asked without the factorisation (`variants`)."""
+    plain = ("objective", "bc_argmax"), ("softmax", "tokens"), ("joint_orders", 1)
+    return [
+        Arm(SUPERVISED, "factorisation", changes=plain),
+        Arm(INDEPENDENT, "factorisation", method="independent"),
+    ]
+
+
 def every() -> list[Arm]:
     """All arms, the first one first."""
-    return [*objectives(), *data(), *texts(), *targets(), *models(), *preferences()]
+    own = objectives(), data(), texts(), targets(), models(), preferences(), factorisations()
+    return [arm for group in own for arm in group]

@@ -19,10 +19,20 @@ import numpy as np
 import pandas as pd
 from safetensors.torch import load_file
 
-from dipllm_lib.dip import arm_rows, collect, finetune, ppo, preference, pretrain, samples
+from dipllm_lib.dip import (
+    arm_rows,
+    collect,
+    finetune,
+    independent,
+    ppo,
+    preference,
+    pretrain,
+    samples,
+)
 from dipllm_lib.dip.agent import LMAgent
 from dipllm_lib.dip.arm_list import FIRST, Arm, ArmSettings
 from dipllm_lib.dip.finetune_settings import FinetuneSettings
+from dipllm_lib.dip.independent import IndependentUnits
 from dipllm_lib.dip.narrowing import Narrowing
 from dipllm_lib.dip.records import Record
 from dipllm_lib.dip.rowwise import RowwiseValue
@@ -113,8 +123,9 @@ def _save(model: Backbone, name: str, folder: Path, card: str) -> None:
 def split(job: Job) -> tuple[list[dict], list[dict]]:
     """(training rows, held-out rows) of whole games: the same for all arms but for their share."""
     rows = _lines(job.sources.samples)
-    heldout, rng = ArmSettings.of(job.settings).heldout, seeding.child(job.seed, "arms", "split")
-    train, aside = samples.split(rows, len(rows), heldout, rng, "position")
+    sizes = len(rows), ArmSettings.of(job.settings).heldout
+    games, rng = job.settings.finetune_heldout_games, seeding.child(job.seed, "arms", "split")
+    train, aside = samples.split(rows, *sizes, rng, "position", games)
     return arm_rows.shared(train, job.arm.games, job.seed), aside
 
 
@@ -196,7 +207,10 @@ def _trained(
         return ppo.ppo(model, NAME, records, value_fn, wanted, sizes, job.seed, checkpoint)
     searches = _lines(job.sources.search) if arm.lam is not None else ()
     rows, _ = arm_rows.offered(arm_rows.aimed(rows, arm, searches), narrow)
-    found = samples.build(rows, model, wanted, arm_rows.chooser(arm, narrow))
+    if arm.method == "independent":
+        found = independent.samples(rows, model, wanted)
+    else:
+        found = samples.build(rows, model, wanted, arm_rows.chooser(arm, narrow))
     if arm.method == "dpo":
         return preference.dpo(model, NAME, found, wanted, sizes, job.seed, checkpoint)
     history = finetune.train(model, NAME, found, [], wanted, job.seed, checkpoint)
@@ -216,8 +230,12 @@ def _measured(job: Job, model: Backbone, aside: Sequence[dict], narrow: arm_rows
     """
     rows, mass = arm_rows.offered(aside, narrow)
     wanted = training(job.settings, job.arm)
-    found = samples.build(rows, model, wanted, arm_rows.chooser(job.arm, narrow))
-    values = finetune.evaluate(model, found)[["kl", "covered"]].to_dict("records")
+    if job.arm.method == "independent":
+        measured = independent.evaluate(model, rows)
+    else:
+        found = samples.build(rows, model, wanted, arm_rows.chooser(job.arm, narrow))
+        measured = finetune.evaluate(model, found)
+    values = measured[["kl", "covered"]].to_dict("records")
     told, empty = iter(values), {"kl": None, "covered": None}
     table = [next(told) if one > 0 else empty for one in mass]
     result = {name: [row[name] for row in aside] for name in ("game", "phase", "power")}
@@ -228,6 +246,8 @@ def _measured(job: Job, model: Backbone, aside: Sequence[dict], narrow: arm_rows
 def player(job: Job, name: str | None = None) -> LMAgent:
     """The trained model of an arm as a policy at the temperature of play."""
     settings, arm = job.settings, job.arm
+    if arm.method == "independent":
+        return IndependentUnits(weights(job), settings.agent_temperature, name or arm.name)
     options = {"narrowing": _narrowing(job), "spoken": (arm.units, 0)}
     temperature, top_p = settings.agent_temperature, settings.agent_top_p
     return LMAgent(weights(job), temperature, name or arm.name, top_p, **options)

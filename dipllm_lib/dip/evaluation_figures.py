@@ -154,13 +154,40 @@ def amounts(joined: pd.DataFrame, ax=None) -> Figure:
     return ax.figure
 
 
+def both(table: pd.DataFrame) -> Figure:
+    """SoS of every agent with its interval, a panel for each kind of opponents.
+
+    table: of `report.scores`, every agent against every kind, in the same order.
+    """
+    names = list(dict.fromkeys(table["agent"]))
+    kinds = table.groupby("opponents", sort=False)
+    figure, grid = plotting.axes(
+        2, 1, kinds.ngroups, height=0.9 + 0.2 * len(names), squeeze=False, sharey=True
+    )
+    for ax, (name, part) in zip(grid[0], kinds, strict=True):
+        y = [names.index(agent) for agent in part["agent"]]
+        ax.hlines(y, part["sos_low"], part["sos_high"], color=BLACK)
+        ax.plot(part["sos"], y, ls="none", marker="s", color=BLACK)
+        plotting.chance(ax, PAR, "equal players", vertical=True)
+        ax.set_title(f"against six {name}")
+        ax.set_xlabel(LABELS["sos"])
+    grid[0][0].set_yticks(range(len(names)), names)
+    grid[0][0].invert_yaxis()
+    _legend_above(figure, grid[0][0])
+    return figure
+
+
 def forest(
-    table: pd.DataFrame, unit: str = "difference in SoS (points)", group: str | None = None
+    table: pd.DataFrame,
+    unit: str = "difference in SoS (points)",
+    group: str | None = None,
+    digits: int = 1,
+    count: str = "games",
 ) -> Figure:
     """Paired differences with intervals, one row each: filled where the interval excludes 0.
 
-    table: columns contrast, mean, low, high, games and, where the paper has one, paper (its
-    difference); group: a column whose values become headings.
+    table: columns contrast, mean, low, high, `count` and, where the paper has one, paper (its
+    difference); group: a column whose values become headings; digits: of the printed estimates.
     """
     lines, labels, y = [], [], 0
     for name, part in [("", table)] if group is None else table.groupby(group, sort=False):
@@ -173,13 +200,14 @@ def forest(
             y += 1
     figure, ax = plotting.axes(2, height=0.7 + 0.22 * y)
     beside = partial(ax.text, transform=ax.get_yaxis_transform(), va="center", fontsize=7)
-    beside(1.02, -0.8, "estimate [95 % interval], games")
+    beside(1.02, -0.8, f"estimate [95 % interval], {count}")
     for place, line in lines:
         resolved = line["low"] > 0 or line["high"] < 0
         ax.plot([line["low"], line["high"]], [place, place], color=BLACK if resolved else GREY)
         face = BLACK if resolved else "white"
         ax.plot([line["mean"]], [place], marker="s", mfc=face, color=BLACK if resolved else GREY)
-        text = f"{line['mean']:+.1f} [{line['low']:+.1f}, {line['high']:+.1f}], {line['games']}"
+        numbers = [f"{line[name]:+.{digits}f}" for name in ("mean", "low", "high")]
+        text = f"{numbers[0]} [{numbers[1]}, {numbers[2]}], {line[count]}"
         beside(1.02, place, text.replace("-", "−"))
     papers = [(line["paper"], y) for y, line in lines if not np.isnan(line.get("paper", np.nan))]
     if papers:

@@ -77,7 +77,7 @@ def test_arms_of_the_net(net, rows, tmp_path, monkeypatch):
         anchor_tune.listed()[:2], profiles.load("smoke", 0).dip, 0, sources, tmp_path
     )
     found = [anchor_tune.run(job) for job in jobs]
-    assert [one["games"] for one in found] == [3, 0] and [one["steps"] for one in found] == [6, 0]
+    assert [one["games"] for one in found] == [2, 0] and [one["steps"] for one in found] == [6, 0]
     _, aside = arms.split(jobs[1])
     assert found[1]["kl"] == pytest.approx(samples.policy_kl(aside, net))
     table = arms.table(found, np.random.default_rng(0), 50)

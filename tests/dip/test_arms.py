@@ -25,7 +25,7 @@ from dipllm_lib.dip.hedge import softmax
 from dipllm_lib.dip.narrowing import Narrowing
 from dipllm_lib.run import profiles
 
-SETTINGS = replace(profiles.load("smoke", 0).dip, bootstrap=50)
+SETTINGS = replace(profiles.load("smoke", 0).dip, bootstrap=50, finetune_heldout_games=1)
 SIZES = arm_list.ArmSettings(hidden=16, layers=1, heads=2, steps=8, heldout=10, lr=1e-2)
 
 
