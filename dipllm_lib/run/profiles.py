@@ -225,15 +225,54 @@ class DiplomacySettings(Settings):
 class IPDSettings(Settings):
     """Study 2, in-context co-player inference in the iterated prisoner's dilemma."""
 
-    rounds: int = setting(20, 50, 100, "rounds per episode", "rounds", WEIS)
-    hidden: int = setting(16, 32, 128, "width of the GRU", "units", WEIS)
+    # the game and the pool
+    rounds: int = setting(20, 50, 100, "rounds T of a game", "rounds", WEIS)
+    pool: str = setting("uniform", "uniform", "uniform", "pool of tabular agents: `uniform`, `beta`, `corners`, `families` or `human`", "name", WEIS)
     seeds: int = setting(2, 10, 10, "independent runs of each arm", "seeds", WEIS)
+    seeds_together: int = setting(2, 5, 1, "seeds of one process, trained in one pass", "seeds", "chosen: two processes in cpu")
+    bootstrap: int = setting(1000, 10000, 10000, "resamples of an interval over seeds", "resamples", "chosen")
+    # the model
+    input: str = setting("joint", "joint", "interleaved", "how observation, action and reward enter: `joint` (one token a round), `interleaved`, `summed` or `concat`", "name", f"{WEIS}: three modalities, order not stated; chosen below it: three times cheaper")
+    hidden: int = setting(16, 32, 128, "width of the GRU", "units", WEIS)
+    # predictive policy improvement
+    q: str = setting("head", "head", "mc", "values of the two actions: a learned `head` (amortised PPI) or rollouts inside the model (`mc`)", "name", f"{WEIS}; chosen below it: 400 times cheaper")
+    noise: float = setting(1.2, 1.2, 1.2, "standard deviation of the decision noise of `head`", "reward over 15 rounds", "chosen: that of about 26 rollouts an action")
+    rollouts: int = setting(8, 8, 16, "rollouts K of an action, `mc` only", "rollouts", "not stated in the paper; chosen")
+    improvement: str = setting("temperature", "temperature", "temperature", "reading of beta = 0.01: `temperature` or, as printed, `literal`", "name", f"{WEIS}, Eq. 1")
     first_trajectories: int = setting(200, 20000, 200000, "trajectories of random tabular pairs before phase 1", "trajectories", f"{WEIS}, Algorithm 1")
+    first_steps: int = setting(30, 4000, 0, "steps of the fit to them, 0: ten passes", "steps", f"{WEIS}, Algorithm 1")
+    gate: float = setting(0., .01, .01, "PPI starts if the loss of the opponent's action is this close to its limit, 0: no gate", "nats a round", "chosen")
     phases: int = setting(3, 26, 30, "phases of predictive policy improvement", "phases", f"{WEIS}, Algorithm 1")
+    identity_phases: int = setting(3, 26, 30, "phases of the ablation Opponent ID", "phases", f"{WEIS}, Algorithm 1")
     trajectories: int = setting(100, 6000, 20000, "trajectories collected per phase and learner", "trajectories", f"{WEIS}, Algorithm 1")
+    steps: int = setting(10, 130, 0, "steps of the fit of a phase, 0: ten passes over all data", "steps", f"{WEIS}, Algorithm 1")
+    batch: int = setting(64, 128, 256, "trajectories per step", "trajectories", WEIS)
+    reinit: bool = setting(False, False, True, "new weights in every phase", "yes or no", f"{WEIS}, Algorithm 1")
     lr: float = setting(4e-3, 4e-3, 1e-4, "AdamW learning rate of a fit", "1/step", WEIS)
+    late_rate: float = setting(.3, .3, 1., "share of it in the last 30 % of a fit", "share", "chosen")
+    # PPI with rollouts inside the model
+    mc_seeds: int = setting(1, 3, 10, "independent runs", "seeds", "chosen: time")
+    mc_pool: str = setting("beta", "beta", "beta", "pool of this arm; `beta` is Beta(1/2)", "name", "chosen: its inference pays more, so it starts earlier")
+    mc_phases: int = setting(1, 26, 30, "phases", "phases", "chosen: time")
+    mc_trajectories: int = setting(40, 1500, 20000, "trajectories collected per phase and learner", "trajectories", "chosen: time")
+    mc_rollouts: int = setting(2, 8, 16, "rollouts K of an action", "rollouts", "not stated in the paper; chosen")
+    # A2C
+    a2c_seeds: int = setting(1, 2, 10, "independent runs", "seeds", WEIS)
     a2c_batch: int = setting(32, 256, 4096, "games per learner and A2C iteration", "games", f"{WEIS}, Table 2")
-    a2c_iterations: int = setting(20, 20000, 200000, "A2C iterations in the mixed pool", "iterations", f"{WEIS}, Table 2")
+    a2c_iterations: int = setting(20, 20000, 200000, "A2C iterations in the mixed pool", "iterations", f"{WEIS}, Fig. 1")
+    a2c_block: int = setting(5, 100, 500, "iterations of one row of the tables", "iterations", "chosen")
+    a2c_probe_blocks: int = setting(2, 10, 10, "blocks between two probes", "blocks", "chosen: time")
+    a2c_lr: float = setting(3e-3, 3e-3, 1e-3, "Adam learning rate", "1/step", f"{WEIS}, Table 2; chosen below it")
+    a2c_reward_scale: float = setting(.02, .02, .02, "factor of the rewards", "1", f"{WEIS}, Table 2")
+    a2c_entropy: float = setting(.02, .02, .01, "weight of the entropy", "1", f"{WEIS}, Table 2; chosen below it")
+    a2c_advantage_norm: str = setting("per_kind", "per_kind", "batch", "z-scores of the advantages: `batch`, `per_kind` of game or `none`", "name", f"{WEIS}, Table 2; chosen below it")
+    a2c_pool: str = setting("uniform", "beta", "uniform", "pool of A2C", "name", f"{WEIS}; chosen below it: its inference pays more")
+    a2c_epsilon: tuple = setting((.1, .02), (.1, .02), (0., 0.), "floor of the policy, first and last", "probability", "chosen: without it two defectors never answer each other")
+    a2c_epsilon_over: int = setting(15, 15000, 0, "iterations over which the floor falls", "iterations", "chosen")
+    a2c_chunk: int = setting(0, 0, 256, "games of a backward pass, 0: all", "games", "chosen: memory")
+    # probes
+    probe_games: int = setting(20, 200, 1000, "games of a probe per agent, opponent and noise level", "games", "chosen")
+    probe_every: int = setting(1, 2, 1, "phases between two probes", "phases", "chosen: time")
 
 
 @dataclass(frozen=True)
