@@ -1,1 +1,1 @@
-"""Study 2: cooperation through in-context co-player inference in the iterated prisoner's dilemma."""
+"""Study 2: cooperation through in-context inference of the co-player, iterated dilemma."""

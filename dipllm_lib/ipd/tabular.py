@@ -96,8 +96,8 @@ def named(name: str) -> np.ndarray:
 def zd(chi: float, phi: float | None = None, first: float = 1.0) -> np.ndarray:
     """(5,) extortionate ZD player for R, S, T, P = 1, -1, 2, 0.
 
-    chi: extortion factor, at least 1 · phi: in (0, 1/(1 + 2 chi)], the largest if not given · first:
-    P(C) in the first round. ValueError outside these ranges.
+    chi: extortion factor, at least 1 · phi: in (0, 1/(1 + 2 chi)], the largest if not given ·
+    first: P(C) in the first round. ValueError outside these ranges.
     """
     if not (np.isfinite(chi) and chi >= 1.0):
         raise ValueError(f"extortion factor chi {chi}: need a finite number >= 1")
