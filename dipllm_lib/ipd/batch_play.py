@@ -21,7 +21,7 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
-from dipllm_lib.ipd import game
+from dipllm_lib.ipd import game, tabular
 
 SWAP = torch.from_numpy(game.SWAP.astype(np.int64))
 
@@ -81,10 +81,29 @@ class Actor(Protocol):
         """Actions bool (A, n), True = C, and the next state. obs: int64 (A, n) · u, noise (A, n)"""
 
 
+class MemoryOne:
+    """An Actor whose agents all play one memory-one strategy."""
+
+    chunk = 4096
+
+    def __init__(self, vector: np.ndarray):
+        """vector: (5,), s0 first; ValueError as in `tabular.check`."""
+        self.vector = torch.from_numpy(tabular.check(vector)[0].astype(np.float32))
+
+    def start(self, table: Table) -> None:
+        """No state: what counts is the last round."""
+
+    def act(
+        self, state: None, obs: torch.Tensor, u: torch.Tensor, noise: torch.Tensor
+    ) -> tuple[torch.Tensor, None]:
+        """C where u < P(C | obs)."""
+        return u < self.vector[obs], None
+
+
 def draws(
     own: Sequence[np.random.Generator],
     noise: Sequence[np.random.Generator],
-    tabular: Sequence[np.random.Generator],
+    replies: Sequence[np.random.Generator],
     table: Table,
     rounds: int,
 ) -> Draws:
@@ -100,7 +119,7 @@ def draws(
         ]
         return torch.from_numpy(np.ascontiguousarray(np.stack(rows).transpose(2, 0, 1)))
 
-    return Draws(stacked(own, n), stacked(noise, n, normal=True), stacked(tabular, m))
+    return Draws(stacked(own, n), stacked(noise, n, normal=True), stacked(replies, m))
 
 
 @torch.inference_mode()

@@ -181,9 +181,12 @@ class PPI:
         empty = pd.DataFrame(columns=[*AGENT, "phase", "gap", *COLUMNS])
         return pd.concat(parts, ignore_index=True) if parts else empty
 
-    def state(self) -> dict[str, np.ndarray]:
+    def state(self, games: Sequence[int] | None = None) -> dict[str, np.ndarray]:
         """Everything that the next phase depends on, as arrays with the agents on the first axis;
-        `phase` and `step` are numbers. `data.0` is D_0, `data.k` the games of phase k."""
+        `phase` and `step` are numbers. `data.0` is D_0, `data.k` the games of phase k.
+
+        games: the phases whose games are wanted, all by default; those of a phase never change.
+        """
         if self.phase < 0:
             raise ValueError("nothing to keep before pretrain")
         found = {"phase": np.array(self.phase), "gap": self.gap.copy()}
@@ -195,11 +198,10 @@ class PPI:
             found[f"first.{name}"] = moments["exp_avg"].numpy().copy()
             found[f"second.{name}"] = moments["exp_avg_sq"].numpy().copy()
             found["step"] = np.array(moments["step"].item())
-        for k in range(self.phase + 1):
-            games = self._games(k)
-            found[f"data.{k}"] = self.store.codes[:, games].copy()
+        for k in range(self.phase + 1) if games is None else games:
+            found[f"data.{k}"] = self.store.codes[:, self._games(k)].copy()
             if self.store.z is not None:
-                found[f"z.{k}"] = self.store.z[:, games].copy()
+                found[f"z.{k}"] = self.store.z[:, self._games(k)].copy()
         return found
 
     def _games(self, phase: int) -> slice:
