@@ -100,6 +100,8 @@ def _begin(task: Task) -> tuple[PPI, np.ndarray]:
             for k in range(int(state["phase"]) + 1):
                 state |= _load(folder / f"data.{k}.npz")
             seconds = state.pop("seconds")
+            if folder == task.first and state["phase"] > 0:
+                raise ValueError(f"{folder.name} holds phases, not a pre-training alone")
             run = PPI.resume(task.settings, task.agents, state)
             if folder == task.first:
                 _keep(task, run, seconds, [])
