@@ -88,6 +88,10 @@ class Planned:
 
     policy: np.ndarray
 
+    def __post_init__(self) -> None:
+        if self.policy.ndim not in (2, 3) or self.policy.shape[-1] != 5:
+            raise ValueError(f"a plan has shape (n, T, 5) or (T, 5), got {self.policy.shape}")
+
     def start(self, n: int) -> tuple[int, np.ndarray]:
         """The state: the number of rounds played, and the policies of n games."""
         shape = (n, *self.policy.shape[-2:])
