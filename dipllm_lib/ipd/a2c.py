@@ -27,6 +27,7 @@ from dipllm_lib.ipd import a2c_games, a2c_loss, models
 from dipllm_lib.ipd.a2c_games import Games
 from dipllm_lib.ipd.a2c_settings import A2CSettings
 from dipllm_lib.ipd.batch_play import Actor
+from dipllm_lib.ipd.evaluate import NOISE
 from dipllm_lib.ipd.models import Stack
 from dipllm_lib.run import seeding
 
@@ -191,6 +192,13 @@ class A2C:
         learned = [sums[name] / total + torch.zeros(len(norms)) for name in LEARNED[:-1]]
         return torch.stack([*seen, *learned, norms], dim=1).double().numpy()
 
+    def actors(self) -> dict[str, a2c_games.Actor]:
+        """The agents as players for `evaluate.probe`, by noise level: the shares of the present
+        floor that evaluate.NOISE names.
+        """
+        epsilon = self.settings.epsilon.at(max(self.done - 1, 0))
+        return {name: a2c_games.Actor(self.stack, share * epsilon) for name, share in NOISE.items()}
+
     def table(self) -> pd.DataFrame:
         """Means of training games, one row per block, agent and kind of opponent.
 
@@ -286,3 +294,8 @@ def start_from(training: A2C, source: Stack, heads: bool = True) -> A2C:
             raise ValueError(f"a2c: the other stack has no weight {name} of shape {tuple(p.shape)}")
         p.copy_(theirs[name])
     return training
+
+
+def repeated(stack: Stack, times: int) -> Stack:
+    """Every agent `times` in a row: the frozen opponent of several learners of a seed."""
+    return models.join([stack.slice(i) for i in range(stack.agents) for _ in range(times)])
