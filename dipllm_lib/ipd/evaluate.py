@@ -179,23 +179,3 @@ def _seats(
     table = Table(learners, torch.from_numpy(np.stack(vectors).astype(np.float32)), z)
     streams = [[stream(a, name) for a in agents] for name in ("actions", "decisions", "replies")]
     return table, batch_play.draws(*streams, table, settings.rounds)
-
-
-class Sampled:
-    """An Actor made of a stacked player that needs no decision noise, as one trained by A2C."""
-
-    chunk = 512
-
-    def __init__(self, player):
-        """player: has a `stack` (models.Stack) and `act(state, obs, u)`."""
-        self.player = player
-
-    def start(self, table: Table) -> object:
-        """The state of table.n games; the agents are told what the table says."""
-        return self.player.stack.start(table.n, table.z)
-
-    def act(
-        self, state: object, obs: torch.Tensor, u: torch.Tensor, noise: torch.Tensor
-    ) -> tuple[torch.Tensor, object]:
-        """What the player does with u; noise is not used."""
-        return self.player.act(state, obs, u)

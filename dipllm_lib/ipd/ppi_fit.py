@@ -56,7 +56,7 @@ def losses(
     reply = torch.where(own, heads["reply"][..., 0], heads["reply"][..., 1])
     found = {"own": surprise(heads["own"], own), "reply": surprise(reply, other)}
     if "reward" in heads:  # that of a round is read after the next observation
-        earned = ppi_q.rewards(own[..., :-1], other[..., :-1], settings.payoffs)
+        earned = ppi_q.paid(settings.payoffs)[torch.from_numpy(codes[..., :-1].astype(np.int64))]
         found["reward"] = (heads["reward"][..., 1:] - earned).square().mean(dim=(1, 2))
     if "q" in heads and settings.q_weight:
         target = ppi_q.SCALE * torch.from_numpy(ppi_q.returns(codes, settings))

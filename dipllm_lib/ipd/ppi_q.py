@@ -65,11 +65,9 @@ def returns(codes: np.ndarray, settings: PPISettings) -> np.ndarray:
     return (windows @ weights).astype(np.float32)
 
 
-def rewards(own: torch.Tensor, other: torch.Tensor, payoffs: Payoffs) -> torch.Tensor:
-    """Own payoff, float32; own, other: bool, True = C."""
-    r, s, t, p = payoffs.by_state.tolist()
-    own, other = own.float(), other.float()
-    return p + (s - p) * own + (t - p) * other + (r - s - t + p) * own * other
+def paid(payoffs: Payoffs) -> torch.Tensor:
+    """(5,) float32 own reward of the round behind each code, 0 for s0."""
+    return torch.tensor([0.0, *payoffs.by_state.tolist()])
 
 
 def branch(state: Any, k: int) -> Any:
@@ -167,14 +165,15 @@ def rollout_difference(
     begin = torch.arange(2 * k) < k  # K branches begin with C, K with D
     action = begin.repeat(branches // (2 * k)).expand(agents, -1)
     state, total = branch(state, 2 * k), torch.zeros(agents, branches)
+    reward = paid(settings.payoffs)
     for r in range(settings.horizon):
         last, weight = r + 1 == settings.horizon, settings.discount**r
         other = chance[r, 0] < world.probability(action)
+        obs = game.DD - 2 * action.long() - other.long()
         if settings.rollout_reward == "payoff":
-            total += weight * rewards(action, other, settings.payoffs)
+            total += weight * reward[obs]
             if last:
                 break
-        obs = game.DD - 2 * action.long() - other.long()
         features, state = stack.step(state, obs)
         heads = stack.read(features)
         if settings.rollout_reward == "head":

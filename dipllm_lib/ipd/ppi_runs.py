@@ -96,9 +96,9 @@ def _begin(task: Task) -> tuple[PPI, np.ndarray]:
     """The run where it stands, and its CPU seconds so far."""
     for folder in (task.folder, task.first):
         if folder is not None and (folder / "state.npz").exists():
-            state = _load(folder / "state.npz")
+            state = load(folder / "state.npz")
             for k in range(int(state["phase"]) + 1):
-                state |= _load(folder / f"data.{k}.npz")
+                state |= load(folder / f"data.{k}.npz")
             seconds = state.pop("seconds")
             if folder == task.first and state["phase"] > 0:
                 raise ValueError(f"{folder.name} holds phases, not a pre-training alone")
@@ -119,23 +119,25 @@ def _keep(task: Task, run: PPI, seconds: np.ndarray, probes: list[Probe]) -> Non
         return
     state = run.state(games=(run.phase,))
     data = {name: state.pop(name) for name in list(state) if name.startswith(DATA)}
-    _save(task.folder / f"data.{run.phase}.npz", data)
+    save(task.folder / f"data.{run.phase}.npz", data)
     if probes and probes[-1].phase == run.phase:
-        _save(task.folder / f"probe.{run.phase}.npz", probes[-1].arrays())
-    _save(task.folder / "state.npz", state | {"seconds": seconds})
+        save(task.folder / f"probe.{run.phase}.npz", probes[-1].arrays())
+    save(task.folder / "state.npz", state | {"seconds": seconds})
 
 
-def _save(path: Path, arrays: dict[str, np.ndarray]) -> None:
+def save(path: Path, arrays: dict[str, np.ndarray]) -> None:
+    """Write arrays to an npz file, whole or not at all."""
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)
     files.write_bytes(path, buffer.getvalue())
 
 
-def _load(path: Path) -> dict[str, np.ndarray]:
+def load(path: Path) -> dict[str, np.ndarray]:
+    """All arrays of an npz file."""
     with np.load(path, allow_pickle=False) as found:
         return {name: found[name] for name in found.files}
 
 
 def _load_probe(task: Task, phase: int) -> Probe:
-    arrays = _load(task.folder / f"probe.{phase}.npz")
+    arrays = load(task.folder / f"probe.{phase}.npz")
     return Probe(task.probe, task.agents, phase, task.levels, **arrays)

@@ -117,6 +117,12 @@ class PPISettings:
             raise ValueError("pool 'none' has no opponent to identify: set identity to 'none'")
         if self.q == "head" and not self.model.q_head:
             raise ValueError("q 'head' needs a model with q_head = True")
+        paid = tuple(self.payoffs.by_state.tolist())
+        if self.model.input != "joint" and self.model.rewards[1:] != paid:
+            raise ValueError(
+                f"the model reads rewards {self.model.rewards[1:]} of CC, CD, DC, DD, the payoffs"
+                f" are {paid}: they must be equal"
+            )
         if self.rollout_reward == "head" and self.model.input == "joint":
             raise ValueError("rollout_reward 'head' needs a reward head: input 'joint' has none")
         if self.q == "head" and self.horizon > self.rounds:

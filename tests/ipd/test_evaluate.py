@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dipllm_lib.ipd import evaluate, game, tabular
+from dipllm_lib.ipd import evaluate, tabular
 from dipllm_lib.ipd.batch_play import MemoryOne
 from dipllm_lib.ipd.evaluate import ProbeSettings
 
@@ -112,26 +112,6 @@ def test_agents_with_identity_are_told_whom_they_play():
     table = evaluate.probe({"on": Told()}, AGENTS, 3, settings).table()
     cooperation = table.groupby("opponent").cooperation.mean()
     assert cooperation["learner"] == 1.0 and cooperation.drop("learner").max() == 0.0
-
-
-class Half:
-    """A stacked player as A2C's, without a network: C where u < 1/2."""
-
-    class stack:
-        @staticmethod
-        def start(n, z):
-            return n, z
-
-    @staticmethod
-    def act(state, obs, u):
-        assert obs.shape == u.shape and obs.max() <= game.DD
-        return u < 0.5, state
-
-
-def test_a_stacked_player_is_probed_as_it_plays():
-    found = evaluate.probe({"on": evaluate.Sampled(Half())}, AGENTS, 3, TEN)
-    coin = probed("random")
-    assert np.array_equal(found.cooperation, coin.cooperation)
 
 
 @pytest.mark.parametrize(

@@ -315,6 +315,7 @@ def test_agents_must_be_paired():
         ({"horizon": 21}, "no target"),
         ({"rounds": 30}, "need 30"),
         ({"rollout_reward": "head"}, "'joint' has none"),
+        ({"model": ModelSettings(input="summed", rewards=(0, 3, 0, 5, 1))}, "must be equal"),
         ({"rollouts": 0}, "at least 1"),
         ({"discount": 0.0}, "discount"),
     ],
