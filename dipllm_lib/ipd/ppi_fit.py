@@ -6,7 +6,8 @@
     (5)  L_rew = Σ_t (r_t - r_t predicted)^2
 
 of Weis, Woelczyk et al. 2026, here as means over games and rounds. Given the own action the next
-observation has two possible values, so (3) is the loss of the opponent's reply. A model with a Q
+observation has two possible values. A model that is read after its own action (`interleaved`)
+predicts all five, as published; elsewhere (3) is the loss of the opponent's reply. A model with a Q
 head adds the mean of (q(a_t) - 0.1 G_t)^2 over the rounds that have H rounds left, G_t being the
 return over these H rounds, for the action that was played only.
 
@@ -30,7 +31,7 @@ from dipllm_lib.ipd.ppi_settings import PPISettings
 LATE = 0.7  # share of the steps of a fit after which the learning rate falls
 TAIL = 0.1  # share of the steps at the end whose mean losses are reported
 BLOCK = 250  # games of an agent per forward pass without gradient
-PARTS = ("own", "reply", "reward", "q")
+PARTS = ("own", "reply", "observation", "reward", "q")
 
 
 def optimiser(stack: Stack, settings: PPISettings) -> torch.optim.AdamW:
@@ -47,14 +48,18 @@ def optimiser(stack: Stack, settings: PPISettings) -> torch.optim.AdamW:
 def losses(
     heads: dict[str, torch.Tensor], codes: np.ndarray, settings: PPISettings
 ) -> dict[str, torch.Tensor]:
-    """Means by agent, each (A,): own (4), reply (3), and where the model has the heads reward (5)
-    and q, in units of 0.1 return. heads: of the features of codes (A, B, T)."""
+    """Means by agent, each (A,): own (4), reply (3), and where the model has the heads observation
+    (3), reward (5) and q, in units of 0.1 return. heads: of the features of codes (A, B, T)."""
     own, other = (
         torch.from_numpy(actions(codes).astype(bool))
         for actions in (batch_play.own_actions, batch_play.other_actions)
     )
     reply = torch.where(own, heads["reply"][..., 0], heads["reply"][..., 1])
     found = {"own": surprise(heads["own"], own), "reply": surprise(reply, other)}
+    if "next" in heads and heads["next"].dim() > heads["reply"].dim():
+        after = torch.where(own[..., None], heads["next"][..., 0, :], heads["next"][..., 1, :])
+        seen = torch.from_numpy(codes.astype(np.int64))[..., None]
+        found["observation"] = -after.log_softmax(-1).gather(-1, seen).mean(dim=(1, 2, 3))
     if "reward" in heads:  # that of a round is read after the next observation
         earned = ppi_q.paid(settings.payoffs)[torch.from_numpy(codes[..., :-1].astype(np.int64))]
         found["reward"] = (heads["reward"][..., 1:] - earned).square().mean(dim=(1, 2))
@@ -88,6 +93,7 @@ def fit(
     lambdas = {
         "own": settings.action_weight,
         "reply": settings.observation_weight,
+        "observation": settings.observation_weight,
         "reward": settings.reward_weight,
         "q": settings.q_weight,
     }
@@ -95,7 +101,8 @@ def fit(
     for step in range(steps):
         codes, z = store.take(np.stack([batches.next() for batches in order]))
         parts = losses(stack.read(_unroll(stack, codes, z)), codes, settings)
-        total = sum(lambdas[name] * part for name, part in parts.items())
+        used = set(parts) - ({"reply"} if "observation" in parts else set())
+        total = sum(lambdas[name] * parts[name] for name in PARTS if name in used)
         if not torch.isfinite(total).all():
             bad = torch.nonzero(~torch.isfinite(total)).flatten().tolist()
             raise FloatingPointError(f"step {step}: the loss of agents {bad} is not finite")

@@ -189,6 +189,7 @@ def test_the_published_recipe_runs_at_toy_size():
     assert run.state()["step"] == 7  # 2 passes over 52 games, from new weights
     found = run.table()
     assert found["reward_loss"].notna().all() and found["q_loss"].isna().all()
+    assert (found["observation_loss"] > found["reply_loss"]).all()  # five outcomes against two
 
 
 def test_batches_show_every_game_once_before_any_comes_again():
@@ -216,6 +217,19 @@ def test_losses_by_hand():
     assert found["reply"].tolist() == pytest.approx([reply])
     assert found["q"].tolist() == pytest.approx([(0.4**2 + 0.1**2) / 2])  # targets -0.1, 0.2
     assert found["reward"].tolist() == pytest.approx([0.25])  # -1 is read after the first round
+    assert "observation" not in found
+
+
+def test_loss_of_the_five_observations_by_hand():
+    """Read after each own action: CD after C with odds 3 in 7, DC after D with odds 1 in 5."""
+    codes = np.array([[[game.CD, game.DC]]], dtype=np.uint8)
+    heads = {name: torch.zeros((1, 1, 2, 2)) for name in ("reply", "action")}
+    heads["next"] = torch.full((1, 1, 2, 2, 5), -50.0)
+    heads["next"][0, 0, 0, 0] = torch.log(torch.tensor([1.0, 1.0, 3.0, 1.0, 1.0]))
+    heads["next"][0, 0, 1, 1] = 0.0
+    found = ppi_fit.losses(heads | {"own": torch.zeros((1, 1, 2))}, codes, SMALL)
+    by_hand = (math.log(7 / 3) + math.log(5)) / 2
+    assert found["observation"].tolist() == pytest.approx([by_hand])
 
 
 def test_q_has_targets_only_where_the_horizon_fits():
