@@ -9,7 +9,6 @@ returns what an unbroken one would:
     state.npz      everything else; written last, so a probe without it counts for nothing
 """
 
-import io
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +22,7 @@ from dipllm_lib.ipd.a2c_settings import A2CSettings
 from dipllm_lib.ipd.batch_play import Actor
 from dipllm_lib.ipd.evaluate import Probe, ProbeSettings
 from dipllm_lib.ipd.models import Stack
-from dipllm_lib.run import files
+from dipllm_lib.ipd.ppi_runs import load, save
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +83,7 @@ def _begin(task: Task) -> tuple[A2C, np.ndarray]:
     """The training where it stands, and the CPU seconds of its blocks so far."""
     run = A2C(task.settings, task.seeds, task.stream, task.frozen)
     if task.folder is not None and (task.folder / "state.npz").exists():
-        state = _load(task.folder / "state.npz")
+        state = load(task.folder / "state.npz")
         seconds = state.pop("seconds")
         return run.load(state), seconds
     if task.start is not None:
@@ -96,22 +95,11 @@ def _keep(task: Task, run: A2C, seconds: np.ndarray, probes: list[Probe]) -> Non
     if task.folder is None:
         return
     if probes and probes[-1].phase == run.done:
-        _save(task.folder / f"probe.{run.done}.npz", probes[-1].arrays())
-    _save(task.folder / "state.npz", run.state() | {"seconds": seconds})
+        save(task.folder / f"probe.{run.done}.npz", probes[-1].arrays())
+    save(task.folder / "state.npz", run.state() | {"seconds": seconds})
 
 
 def _load_probe(task: Task, done: int) -> Probe:
     agents = [(seed, seat) for seed in task.seeds for seat in range(task.settings.learners)]
-    arrays = _load(task.folder / f"probe.{done}.npz")
+    arrays = load(task.folder / f"probe.{done}.npz")
     return Probe(task.probe, agents, done, tuple(evaluate.NOISE), **arrays)
-
-
-def _save(path: Path, arrays: dict[str, np.ndarray]) -> None:
-    buffer = io.BytesIO()
-    np.savez(buffer, **arrays)
-    files.write_bytes(path, buffer.getvalue())
-
-
-def _load(path: Path) -> dict[str, np.ndarray]:
-    with np.load(path, allow_pickle=False) as found:
-        return {name: found[name] for name in found.files}
