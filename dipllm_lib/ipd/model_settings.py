@@ -33,8 +33,7 @@ class ModelSettings:
     core: `gru` (paper) or `transformer`; hidden: width of either; layers and heads: of the
     transformer only; rounds: of an episode, the transformer has no positions for more; q_head: two
     values Q(C), Q(D), PPI only; z: length of the identity vector in front, 0 for none, and z_at:
-    its own first token (paper) or an addition to every token; learner: whose heads; predict: the
-    reply head beside those of A2C, for an auxiliary loss.
+    its own first token (paper) or an addition to every token; learner: whose heads.
     rewards: own reward of the round that ended with s0, CC, CD, DC, DD, read as input by the
     layouts other than `joint`.
     """
@@ -49,7 +48,6 @@ class ModelSettings:
     z: int = 0
     z_at: str = "first"
     learner: str = "ppi"
-    predict: bool = False
     rewards: tuple[float, ...] = (0.0, 1.0, -1.0, 2.0, 0.0)
 
     def __post_init__(self):
@@ -85,7 +83,7 @@ class ModelSettings:
     def outputs(self) -> dict[str, int]:
         """Raw outputs of the linear heads, by name."""
         if self.learner == "a2c":
-            return {"policy": 2, "value": 1} | ({"reply": 2} if self.predict else {})
+            return {"policy": 2, "value": 1}
         if self.input == "joint":
             found = {"own": 1, "reply": 2}
         else:

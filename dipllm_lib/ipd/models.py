@@ -16,9 +16,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from dipllm_lib.ipd.model_settings import ModelSettings
-from dipllm_lib.ipd.stack import Stack, branch, join
+from dipllm_lib.ipd.stack import Stack, join
 
-__all__ = ["ModelSettings", "Stack", "branch", "build", "join"]
+__all__ = ["ModelSettings", "Stack", "build", "join"]
 
 
 def build(settings: ModelSettings, generators: Sequence[np.random.Generator]) -> Stack:

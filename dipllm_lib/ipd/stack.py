@@ -14,8 +14,9 @@ from torch import nn
 from dipllm_lib.ipd.gru import GRU
 from dipllm_lib.ipd.layers import Linear
 from dipllm_lib.ipd.model_settings import CODES, ModelSettings
+from dipllm_lib.ipd.transformer import Transformer
 
-CORES = {"gru": GRU}
+CORES = {"gru": GRU, "transformer": Transformer}
 PARTS = {"next": (2, 3), "action": (1,), "reward": (0,), "q": (1,)}  # of an interleaved round
 
 
@@ -50,11 +51,16 @@ class Stack(nn.Module):
         """A."""
         return len(next(self.parameters()))
 
+    @property
+    def features(self) -> int:
+        """F, numbers that a round's features are made of."""
+        return self.settings.parts * self.settings.hidden
+
     def start(self, n: int, z: torch.Tensor | None = None):
         """The state of n episodes of every agent before the first round.
 
         z (A, n, z): the identity vectors of a model with z > 0, zeros for a learner as opponent.
-        The state is a named tuple of tensors (A, n, …).
+        The state is a named tuple of tensors (A, n, …), of tuples of such, or None.
         """
         self._check_z(n, z)
         return self.core.start(n, z)
@@ -81,7 +87,7 @@ class Stack(nn.Module):
         `joint` also have their raw heads: action (2), logits of the own C and D · next (5) logits
         of the next observation, from which reply follows; when `interleaved` (2, 5), after each own
         action · reward, the estimate of the reward that came with the round's observation.
-        A2C: policy (2), logits of C and D · value · reply, if the settings say `predict`.
+        A2C: policy (2), logits of C and D · value.
         """
         parts = features.split(self.settings.hidden, -1)
         found = {}
@@ -163,8 +169,3 @@ def join(stacks: Sequence[Stack]) -> Stack:
         raise ValueError("only stacks with the same settings can be joined, and at least one")
     weights = [dict(stack.named_parameters()) for stack in stacks]
     return _changed(stacks[0], lambda name, _: torch.cat([w[name].detach() for w in weights]))
-
-
-def branch(state, k: int):
-    """The state with every episode k times in a row, (A, n, …) -> (A, n k, …), for rollouts."""
-    return type(state)(*(x.repeat_interleave(k, 1) if torch.is_tensor(x) else x for x in state))

@@ -32,11 +32,8 @@ class Tokens(nn.Module):
     @property
     def width(self) -> int:
         """Width of one token."""
-        return self.observation.bias.shape[1] * (3 if self.mixes("concat") else 1)
-
-    def mixes(self, name: str) -> bool:
-        """Whether the three modalities enter in the layout `name`."""
-        return not self.single and self.input == name
+        beside = self.input == "concat" and not self.single
+        return self.observation.bias.shape[1] * (3 if beside else 1)
 
     def observations(self) -> torch.Tensor:
         """(A, 5, width) of the observation alone."""
