@@ -88,6 +88,7 @@ class A2C:
         """
         if not seeds or len(set(seeds)) != len(seeds):
             raise ValueError(f"a2c needs one or more distinct seeds, got {list(seeds)}")
+        torch.set_flush_denormal(True)  # of this process: denormals slow the products down
         self.settings, self.seeds, self.stream = settings, list(seeds), stream
         self.frozen, self.done = frozen, 0
         self.agents = [(seed, seat) for seed in seeds for seat in range(settings.learners)]
