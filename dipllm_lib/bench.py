@@ -229,4 +229,17 @@ def bench_lm(quick: bool, note: Callable[[str], None] = silent) -> list[dict]:
     return rows + train_cost.cost(model, found, settings, passes, sample, note)
 
 
-BENCHES = {"rules": bench_rules, "games": bench_games, "search": bench_search, "lm": bench_lm}
+def bench_ipd(quick: bool, note: Callable[[str], None] = silent) -> list[dict]:
+    """Study 2: all seeds in one stack against a loop over plain models (`ipd.bench`)."""
+    from dipllm_lib.ipd import bench
+
+    return bench.bench_ipd(quick, note)
+
+
+BENCHES = {
+    "rules": bench_rules,
+    "games": bench_games,
+    "search": bench_search,
+    "lm": bench_lm,
+    "ipd": bench_ipd,
+}

@@ -103,6 +103,25 @@ GRAPH = (
         figures=("03_loss", "03_openings"),
     ),
     Notebook(
+        "04_ipd_mixed_pool",
+        minutes=(0.5, 35, 50000),
+        study="ipd",
+        tables={
+            "04_exact": CLOSE,
+            "04_training": TRAINING,
+            "04_probes": STATISTICAL,
+            "04_rounds": STATISTICAL,
+            "04_contrasts": STATISTICAL,
+            "04_seeds": STATISTICAL,
+            "04_mc": STATISTICAL,
+            "04_a2c_training": TRAINING,
+            "04_a2c_probes": STATISTICAL,
+            "04_a2c_contrasts": STATISTICAL,
+            "04_cost": TIMING,
+        },
+        figures=("04_ppi", "04_forest", "04_within", "04_rollouts", "04_a2c"),
+    ),
+    Notebook(
         "10_ablations",
         minutes=(0.6, 15, 5000),
         reads=(
