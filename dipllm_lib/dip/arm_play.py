@@ -203,15 +203,18 @@ def amounts(scores: pd.DataFrame, games: Mapping[str, int], six: str) -> pd.Data
 def slopes(
     per_game: pd.DataFrame, games: Mapping[str, int], rng: np.random.Generator, resamples: int
 ) -> pd.DataFrame:
-    """Slope of SoS on log(1 + games) of either curve against each kind of six: agent, opponents,
-    slope (points), low, high, arms, verdict (is it above 0?).
+    """Slope of SoS on log(1 + games) of either curve against each kind of six, with and without the
+    arm that has no games: agent, opponents, least (games of the first arm), slope (points), low,
+    high, arms, verdict (is it above 0?).
     """
     rows = []
     for six in per_game["six"].unique():
         part = per_game[per_game["six"] == six]
         for curve, names in curves().items():
-            x = {name: float(np.log1p(games[name])) for name in names}
-            found = contrasts.slope(part, x, "sos", rng, resamples)
-            row = {"agent": curve, "opponents": six} | dict(zip(("slope", "low", "high"), found))
-            rows.append(row | {"arms": len(x), "verdict": claims.verdict(*found, above=0)})
+            for some in (names, [name for name in names if games[name] > 0]):
+                x = {name: float(np.log1p(games[name])) for name in some}
+                found = contrasts.slope(part, x, "sos", rng, resamples)
+                row = {"agent": curve, "opponents": six, "least": min(map(games.get, some))}
+                row |= dict(zip(("slope", "low", "high"), found)) | {"arms": len(x)}
+                rows.append(row | {"verdict": claims.verdict(*found, above=0)})
     return pd.DataFrame(rows)

@@ -169,9 +169,13 @@ def test_curves_and_slopes_by_hand():
         for name in names
         for row in rows(name, "anchor", 0.01 + 0.02 * float(np.log1p(games[name])))
     ])
-    table = arm_play.slopes(found, games, np.random.default_rng(0), 50).set_index("agent")
-    assert table["slope"].tolist() == pytest.approx([2.0, 2.0])
-    assert table["verdict"].tolist() == ["holds", "holds"] and (table["arms"] == 5).all()
+    table = arm_play.slopes(found, games, np.random.default_rng(0), 50)
+    assert table["slope"].tolist() == pytest.approx([2.0] * 4)
+    assert table["verdict"].tolist() == ["holds"] * 4 and table["arms"].tolist() == [5, 4] * 2
+    assert table["least"].tolist() == [0, 12] * 2
+    found.loc[found["one"] == arm_list.START, "sos"] -= 0.5  # a bad start steepens the first only
+    again = arm_play.slopes(found, games, np.random.default_rng(0), 50)["slope"]
+    assert again[0] > 3 and again[1:].tolist() == pytest.approx([2.0] * 3)
     scores = found.groupby("one")["sos"].mean().rename_axis("agent").reset_index()
     scores = pd.concat([scores.assign(opponents=six) for six in ("anchor", "other")])
     amounts = arm_play.amounts(scores, games, "anchor")
