@@ -123,13 +123,14 @@ def _arrays(*tensors: torch.Tensor) -> list[np.ndarray]:
 
 
 def _run(h, table, hidden, candidate, obs, kept: bool):
-    """Features (A, n, T, H), states before and after each round (T + 1 times (A, n, H)), gates
-    (T, A n, 4H); without `kept` the gates are of no use.
+    """Features (A, n, T, H), states before and after each round (T + 1 times (A, n, H)) and gates
+    of each round (A n, 4H); without `kept` one row of gates, of no use. Many small arrays, since
+    large ones come from the system anew each time.
     """
     agents, n, size = h.shape
     rounds = obs.shape[2]
     out, y = _empty(agents, n, rounds, size), _empty(agents, n, 3 * size)
-    gates = _empty(rounds if kept else 1, agents * n if kept else 1, 4 * size)
+    gates = [_empty(agents * n if kept else 1, 4 * size) for _ in range(rounds if kept else 1)]
     states = [h, *(_empty(agents, n, size) for _ in range(rounds))]
     fixed = _arrays(table, obs, candidate)
     for t in range(rounds):
@@ -148,14 +149,15 @@ class Rounds(torch.autograd.Function):
     def forward(ctx, h, table, hidden, candidate, obs):
         """Keeps states and gates for `backward`."""
         out, states, gates = _run(h, table, hidden, candidate, obs, True)
-        ctx.save_for_backward(hidden, obs, gates, *states)
+        ctx.save_for_backward(hidden, obs, *gates, *states)
         return out, states[-1].clone()
 
     @staticmethod
     @once_differentiable
     def backward(ctx, dout, dlast):
         """Gradients of h, table, hidden and candidate."""
-        hidden, obs, gates, *states = ctx.saved_tensors
+        hidden, obs, *kept = ctx.saved_tensors
+        gates, states = kept[: obs.shape[2]], kept[obs.shape[2] :]
         agents, n, size = dlast.shape
         dh, dy, dout = dlast.clone(), _empty(agents, n, 3 * size), dout.contiguous()
         dtable, dhidden = torch.zeros(agents, 5, 3 * size), torch.zeros_like(hidden)
