@@ -134,9 +134,7 @@ class A2C:
         epsilon, weight = s.epsilon.at(self.done), s.entropy.at(self.done)
         met = self.frozen is not None
         chance = a2c_games.draw(s, self.seeds, self.stream, self.done, met)
-        # A Transformer's cache is no place for a graph, and a chunk is there to keep graphs small.
-        graph = s.model.core == "gru" and not s.chunk
-        played = a2c_games.play(self.stack, chance, epsilon, self.frozen, graph)
+        played = a2c_games.play(self.stack, chance, epsilon, self.frozen)
         rewards = rewards_of(s, played.own, played.other)
         advantage, returns = a2c_loss.advantages(
             s.reward_scale * rewards, played.values, s.gamma, s.lam_gae, s.lam_td
@@ -159,9 +157,6 @@ class A2C:
 
     def _passes(self, played: Games, z: Tensor | None) -> Iterator[tuple[slice, Tensor]]:
         """Which games, and their features (A, n, T, F) with a graph, chunk by chunk."""
-        if played.features is not None:
-            yield slice(None), played.features
-            return
         size = self.settings.chunk or self.settings.games
         for first in range(0, self.settings.games, size):
             some = slice(first, first + size)

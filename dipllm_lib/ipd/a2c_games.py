@@ -6,9 +6,6 @@ before it starts, from generators named by seed, stream, seat and iteration. So 
 resumed goes on as if never stopped, a seed plays the same games in a stack of any size, and two
 arms of an ablation share their random numbers.
 
-Training plays with its own loop, since it can keep the graph of the features it acts on: one pass
-through the model then serves play and gradient.
-
 Shapes: A agents, N games of each, p of them against learners, T rounds.
 """
 
@@ -20,9 +17,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dipllm_lib.ipd import a2c_loss, batch_play, game, identity, tabular
+from dipllm_lib.ipd import a2c_loss, batch_play, identity, tabular
 from dipllm_lib.ipd.a2c_settings import A2CSettings
-from dipllm_lib.ipd.batch_play import SWAP, Draws, Table
+from dipllm_lib.ipd.batch_play import Draws, Table
 from dipllm_lib.ipd.models import Stack
 from dipllm_lib.run import seeding
 
@@ -37,12 +34,14 @@ def read(stack: Stack, features: Tensor) -> tuple[Tensor, Tensor]:
 class Actor:
     """A trained stack as the players of `batch_play`: C where u < pi'(C), with a floor epsilon.
 
-    Where its model expects an identity and the table has none, it is told 0, a learner.
+    Where its model expects an identity and the table has none, it is told 0, a learner. values: a
+    list that gets the values (A, n) of every round, in the order of play.
     """
 
     stack: Stack
     epsilon: float = 0.0
     chunk: int = 512
+    values: list[Tensor] | None = None
 
     def start(self, table: Table) -> Any:
         """The state before the first round of the table's games."""
@@ -55,7 +54,9 @@ class Actor:
     def act(self, state: Any, obs: Tensor, u: Tensor, noise: Tensor) -> tuple[Tensor, Any]:
         """Actions bool (A, n) and the next state; `noise` is not used."""
         features, state = self.stack.step(state, obs)
-        odds, _ = read(self.stack, features)
+        odds, values = read(self.stack, features)
+        if self.values is not None:
+            self.values.append(values)
         return u < a2c_loss.floored(odds, self.epsilon), state
 
 
@@ -125,57 +126,28 @@ def _floats(parts: Sequence[np.ndarray]) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Games:
-    """What was played. obs int64, own and other (1.0 = C) and values float32, each (A, N, T);
-    features (A, N, T, F) with their graph, or None.
-    """
+    """What was played. obs int64, own and other (1.0 = C) and values float32, each (A, N, T)."""
 
     obs: Tensor
     own: Tensor
     other: Tensor
     values: Tensor
-    features: Tensor | None
 
 
 def play(
-    stack: Stack,
-    chance: Chance,
-    epsilon: float,
-    frozen: batch_play.Actor | None = None,
-    graph: bool = False,
+    stack: Stack, chance: Chance, epsilon: float, frozen: batch_play.Actor | None = None
 ) -> Games:
     """All games of an iteration; epsilon: floor of the learners.
 
     frozen: agents whom the learners meet instead of each other, its agent i plays learner i.
-    graph: keep features and what their gradient needs, one pass instead of two.
     ValueError for games of an odd number of learners against each other.
     """
-    table, draws, first = chance.table, chance.draws, chance.table.learners
-    rounds, agents, n = draws.own.shape
-    if first and frozen is None and agents % 2:
-        raise ValueError(f"{agents} learners cannot be paired: give a frozen opponent")
-    rival = frozen.start(Table(first, table.vectors[:, :0])) if frozen and first else None
-    partner = torch.arange(agents) ^ 1
-    state, obs = stack.start(n, z=table.z), torch.zeros(agents, n, dtype=torch.int64)
-    kept: dict[str, list[Tensor]] = {name: [] for name in ("obs", "own", "other", "values")}
-    graphs: list[Tensor] = []
-    for t in range(rounds):
-        with torch.set_grad_enabled(graph):
-            features, state = stack.step(state, obs)
-        with torch.no_grad():
-            odds, values = read(stack, features.detach())
-            own, seen = draws.own[t] < a2c_loss.floored(odds, epsilon), SWAP[obs]
-            other = draws.tabular[t] < table.vectors.gather(2, seen[:, first:, None])[..., 0]
-            if rival is not None:
-                luck = chance.frozen.own[t], chance.frozen.noise[t]
-                met, rival = frozen.act(rival, seen[:, :first], *luck)
-                other = torch.cat([met, other], dim=1)
-            elif first:
-                other = torch.cat([own[partner, :first], other], dim=1)
-        for name, value in zip(kept, (obs, own, other, values), strict=True):
-            kept[name].append(value)
-        if graph:
-            graphs.append(features)
-        obs = game.DD - 2 * own.long() - other.long()
-    obs, own, other, values = (torch.stack(part, dim=2) for part in kept.values())
-    features = torch.stack(graphs, dim=2) if graph else None
-    return Games(obs, own.float(), other.float(), values, features)
+    values: list[Tensor] = []
+    actor = Actor(stack, epsilon, chunk=chance.table.n, values=values)
+    rival = None if frozen is None else (frozen, chance.frozen)
+    codes = batch_play.play(actor, chance.table, chance.draws, rival)
+    obs, own, other = (
+        torch.from_numpy(part(codes))
+        for part in (batch_play.before, batch_play.own_actions, batch_play.other_actions)
+    )
+    return Games(obs.long(), own.float(), other.float(), torch.stack(values, dim=2))

@@ -12,6 +12,9 @@ Gate inputs W x + b of a round are a row of a table (A, 5, 3H), taken by a produ
 observation, round by round: inside autograd, slices of one large (A, n, T, 3H) projection would
 each fill a zero tensor of its size in the backward pass, which is quadratic in T.
 
+One token a round on a CPU is computed by `gru_cell`, twice as fast; the form here serves other
+devices, three tokens, and an identity vector at every token. `compiled = False` asks for it.
+
 Weights: `input` (A, width, 3H), `bias` (A, 3H), `hidden` (A, H, 3H), `candidate` (A, H), which is
 c; gates in the order r, z, n.
 """
@@ -22,6 +25,7 @@ import torch
 from torch import nn
 from torch.nn.functional import silu
 
+from dipllm_lib.ipd import gru_cell
 from dipllm_lib.ipd.layers import Linear, uniform
 from dipllm_lib.ipd.model_settings import CODES, EMBEDDING, OWN, ModelSettings
 from dipllm_lib.ipd.tokens import Tokens
@@ -42,6 +46,7 @@ class GRU(nn.Module):
     def __init__(self, settings: ModelSettings, generators):
         super().__init__()
         size, self.interleaved = settings.hidden, settings.tokens == 3
+        self.compiled = True
         joint, bound = settings.input == "joint", size**-0.5
         self.tokens = None if joint else Tokens(settings, generators, EMBEDDING)
         width = CODES if joint else self.tokens.width
@@ -100,7 +105,25 @@ class GRU(nn.Module):
 
     def step(self, state: GRUState, obs: torch.Tensor) -> tuple[torch.Tensor, GRUState]:
         """obs (A, n) -> features (A, n, parts · H) and the next state."""
-        return self._step(state, self.hot[obs], self.tables())
+        features, state = self._rounds(state, obs.unsqueeze(2))
+        return features.squeeze(2), state
+
+    def unroll(self, obs: torch.Tensor, z: torch.Tensor | None) -> torch.Tensor:
+        """obs (A, n, T) -> features (A, n, T, parts · H) of all rounds."""
+        return self._rounds(self.start(obs.shape[1], z), obs)[0]
+
+    def _rounds(self, state: GRUState, obs: torch.Tensor) -> tuple[torch.Tensor, GRUState]:
+        """T more rounds."""
+        tables, found = self.tables(), []
+        single = not self.interleaved and state.every is None
+        if self.compiled and single and self.hidden.device.type == "cpu":
+            h, fixed = state.hidden.squeeze(2), (tables[0], self.hidden, self.candidate)
+            features, hidden = gru_cell.rounds(h, *fixed, obs)
+            return features, state._replace(hidden=hidden.unsqueeze(2))
+        for hot in self.hot[obs.permute(2, 0, 1)].unbind(0):
+            features, state = self._step(state, hot, tables)
+            found.append(features)
+        return torch.stack(found, 2), state
 
     def _step(self, state, hot, tables):
         """One round. hot (A, n, 5): the one-hot observation."""
@@ -125,11 +148,3 @@ class GRU(nn.Module):
         both = [self.blend(h, self._add(a, state), inner) for a in actions.split(1, 1)]
         features = silu(torch.cat([after_seen, h, *both], -1))
         return features, state._replace(hidden=torch.stack(both, 2))
-
-    def unroll(self, obs: torch.Tensor, z: torch.Tensor | None) -> torch.Tensor:
-        """obs (A, n, T) -> features (A, n, T, parts · H) of all rounds."""
-        state, tables, rounds = self.start(obs.shape[1], z), self.tables(), []
-        for hot in self.hot[obs.permute(2, 0, 1)].unbind(0):
-            features, state = self._step(state, hot, tables)
-            rounds.append(features)
-        return torch.stack(rounds, 2)

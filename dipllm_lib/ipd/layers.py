@@ -40,6 +40,14 @@ class Linear(nn.Module):
         y = torch.baddbmm(self.bias.unsqueeze(1), flat, self.weight)
         return y.reshape(*x.shape[:-1], y.shape[-1])
 
+    def columns(self, x: torch.Tensor) -> torch.Tensor:
+        """The same, each output contiguous: few outputs of many rows are then cheap to take apart,
+        forward and backward.
+        """
+        flat = x.reshape(len(x), -1, x.shape[-1]).transpose(1, 2)
+        y = torch.baddbmm(self.bias.unsqueeze(2), self.weight.transpose(1, 2), flat)
+        return y.reshape(len(x), -1, *x.shape[1:-1]).movedim(1, -1)
+
 
 class LayerNorm(nn.Module):
     """Each vector to mean 0 and variance 1, then an agent's own scale and shift (A, width)."""

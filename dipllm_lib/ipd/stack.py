@@ -94,7 +94,7 @@ class Stack(nn.Module):
         for group, outputs in self.groups().items():
             names = list(outputs)
             wanted = PARTS[names[0]] if len(parts) > 1 else (0,)
-            read = [self.readout[group](parts[i]) for i in wanted]
+            read = [self.readout[group].columns(parts[i]) for i in wanted]
             joined = read[0] if len(read) == 1 else torch.stack(read, -2)
             found |= dict(zip(names, joined.split(list(outputs.values()), -1), strict=True))
         for name in ("own", "value", "reward"):
