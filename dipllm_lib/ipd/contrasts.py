@@ -6,7 +6,7 @@ that is stated to be positive:
 
     shown      the whole 95 % interval (bootstrap over seeds) is above 0
     reversed   all of it is below
-    open       0 lies inside
+    open       0 lies inside, or there are fewer than FEWEST seeds
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,6 +17,7 @@ import pandas as pd
 from dipllm_lib.run import stats
 
 VERDICTS = ("shown", "reversed", "open")
+FEWEST = 3
 
 
 def last_third(phases: Sequence[int]) -> list[int]:
@@ -62,7 +63,8 @@ def judged(
     for name, values in contrasts.items():
         mean, low, high = stats.mean_interval(values, rng, resamples)
         row = {"contrast": name, "mean": mean, "low": low, "high": high, "seeds": len(values)}
-        rows.append(row | {"verdict": verdict(low, high)})
+        told = verdict(low, high) if len(values) >= FEWEST else "open"
+        rows.append(row | {"verdict": told})
     return pd.DataFrame(rows)
 
 

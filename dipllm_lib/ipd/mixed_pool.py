@@ -10,16 +10,13 @@ phase or iteration, so that `figures` and `contrasts` read them alike.
 """
 
 import math
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
-from dipllm_lib.ipd import a2c_games, a2c_settings, evaluate, ppi_runs, ppi_settings
-from dipllm_lib.ipd.a2c import A2C
+from dipllm_lib.ipd import a2c_runs, a2c_settings, evaluate, ppi_runs, ppi_settings
 from dipllm_lib.ipd.a2c_settings import A2CSettings, Linear, constant
 from dipllm_lib.ipd.evaluate import ProbeSettings
 from dipllm_lib.ipd.model_settings import ModelSettings
@@ -27,7 +24,6 @@ from dipllm_lib.ipd.ppi_settings import PPISettings
 from dipllm_lib.run.profiles import IPDSettings
 
 LEARNERS = ("ppi", "mc", "a2c")
-NAMES = {"phase": "iteration"}  # a probe of A2C is at an iteration
 SEEDS = 1000  # seed s of a run trains agents s * 1000, s * 1000 + 1, ...
 
 
@@ -190,38 +186,21 @@ def training(phases: pd.DataFrame) -> pd.DataFrame:
 
 def _a2c(task: Task) -> dict:
     settings, own = task.settings, a2c(task.settings, task.arm)
-    folder, run = Path(task.folder) / task.key, A2C(a2c(task.settings, task.arm), task.seeds)
-    kept, seconds, probes = folder / "state.npz", 0.0, []
-    if kept.exists():
-        state = ppi_runs.load(kept)
-        seconds = float(state.pop("seconds"))
-        run.load(state)
-    probe = probe_settings(settings, own.pool, own.identity)
-    every = own.block * settings.a2c_probe_blocks
-    for last in range(every, own.iterations + every, every):
-        last = min(last, own.iterations)
-        path = folder / f"probe.{last}.npz"
-        if run.done < last:
-            start = time.process_time()
-            while run.done < last:
-                run.train()
-            seconds += time.process_time() - start
-            found = evaluate.probe(_actors(run), run.agents, last, probe)
-            ppi_runs.save(path, found.arrays())
-            ppi_runs.save(kept, run.state() | {"seconds": np.array(seconds)})
-        arrays = ppi_runs.load(path)
-        probes.append(evaluate.Probe(probe, run.agents, last, tuple(_actors(run)), **arrays))
-    parts = [p.table() for p in probes], [p.by_round() for p in probes]
-    tables = [pd.concat(part, ignore_index=True).rename(columns=NAMES) for part in parts]
-    tables = dict(zip(("training", "probes", "rounds"), (run.table(), *tables), strict=True))
-    steps = len(run.agents) * own.model.rounds * own.games * own.iterations
-    return {"steps": steps, "seconds": seconds, "gap": None, "tables": tables}
-
-
-def _actors(run: A2C) -> dict[str, a2c_games.Actor]:
-    """The policy with its floor (`on`) and without (`off`)."""
-    epsilon = run.settings.epsilon.at(max(run.done - 1, 0))
-    return {"on": a2c_games.Actor(run.stack, epsilon), "off": a2c_games.Actor(run.stack, 0.0)}
+    blocks = -(-own.iterations // own.block)
+    wanted = a2c_runs.Task(
+        own,
+        task.seeds,
+        probe_settings(settings, own.pool, own.identity),
+        tuple(
+            sorted({*range(settings.a2c_probe_blocks, blocks, settings.a2c_probe_blocks), blocks})
+        ),
+        folder=Path(task.folder) / task.key,
+    )
+    found = a2c_runs.train(wanted)
+    rounds = found.rounds[found.rounds["noise"] == "off"]
+    tables = {"training": found.training, "probes": found.probes, "rounds": rounds}
+    steps = len(found.trained.agents) * own.model.rounds * own.games * own.iterations
+    return {"steps": steps, "seconds": float(found.seconds.sum()), "gap": None, "tables": tables}
 
 
 def cost(found: Sequence[dict]) -> pd.DataFrame:

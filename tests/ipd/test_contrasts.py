@@ -37,14 +37,18 @@ def test_verdicts():
 
 
 def test_judged_and_what_is_behind_it():
-    values = {"a": pd.Series([0.4, 0.6], index=[3, 5]), "b": pd.Series([-1.0, 1.0], index=[3, 5])}
+    values = {
+        "a": pd.Series([0.4, 0.6, 0.5], index=[3, 5, 6]),
+        "b": pd.Series([-1.0, 1.0, 0.0], index=[3, 5, 6]),
+        "few": pd.Series([0.4, 0.6], index=[3, 5]),
+    }
     found = contrasts.judged(values, seeding.child(0, "judged"), 200)
     assert found[["contrast", "seeds", "verdict"]].to_numpy().tolist() == [
-        ["a", 2, "shown"], ["b", 2, "open"],
+        ["a", 3, "shown"], ["b", 3, "open"], ["few", 2, "open"],
     ]  # fmt: skip
     assert found.loc[0, ["mean", "low", "high"]].tolist() == pytest.approx([0.5, 0.4, 0.6])
-    assert contrasts.per_seed(values).to_numpy().tolist() == [
-        ["a", 3, 0.4], ["a", 5, 0.6], ["b", 3, -1.0], ["b", 5, 1.0],
+    assert contrasts.per_seed({"few": values["few"]}).to_numpy().tolist() == [
+        ["few", 3, 0.4], ["few", 5, 0.6],
     ]  # fmt: skip
 
 
