@@ -150,4 +150,4 @@ def limit(settings: PPISettings, codes: np.ndarray, opponents: np.ndarray) -> np
         return -np.log(np.where(other == 1, chance, 1.0 - chance)).mean(axis=(1, 2))
     strength = prediction.prior(settings.pool, settings.a)
     pairs = zip(other, own, strict=True)
-    return np.array([prediction._losses(*pair, strength).mean() for pair in pairs])
+    return np.array([prediction.losses(*pair, strength).mean() for pair in pairs])

@@ -49,8 +49,8 @@ def prediction_limit(
     strength = prior(pool, a)
     agents = [tabular.sample(pool, n, rng, a) for _ in range(2)]
     games = play(*map(tabular.Tabular, agents), n, rounds, (rng, rng))
-    losses = np.stack([_losses(*games.view(seat), strength) for seat in range(2)])
-    per_game = losses.mean(axis=0)  # the two seats of a game are not independent
+    by_seat = np.stack([losses(*games.view(seat), strength) for seat in range(2)])
+    per_game = by_seat.mean(axis=0)  # the two seats of a game are not independent
     occupied = exact.states(*agents, rounds)
     entropies = _entropy(agents[0])
     known = (occupied[:, :-1] * entropies[:, None, 1:]).sum(axis=(1, 2)) + entropies[:, 0]
@@ -58,8 +58,10 @@ def prediction_limit(
     return PredictionLimit(float(per_game.mean()), float(se), float(known.mean() / rounds))
 
 
-def _losses(own: np.ndarray, other: np.ndarray, strength: float) -> np.ndarray:
-    """(n,) mean loss per round of predicting the player `own`, actions (n, T)."""
+def losses(own: np.ndarray, other: np.ndarray, strength: float) -> np.ndarray:
+    """(n,) nats per round of the best prediction of `own`, actions (n, T), when its probabilities
+    are Beta(strength, strength) draws; 0 stands for 0 or 1 for sure.
+    """
     return _counted(observe(own, other), own, strength)
 
 

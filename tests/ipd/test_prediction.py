@@ -15,11 +15,11 @@ def test_losses_by_hand():
     """Own CCD against C always: s0 -> C at 1/2, CC -> C at 1/2, CC -> D at 1/3."""
     own, other = np.array([[1, 1, 0]], np.uint8), np.array([[1, 1, 1]], np.uint8)
     expected = -np.log([1 / 2, 1 / 2, 1 / 3]).sum() / 3
-    np.testing.assert_allclose(prediction._losses(own, other, 1.0), [expected])
+    np.testing.assert_allclose(prediction.losses(own, other, 1.0), [expected])
     expected = -np.log([1 / 2, 1 / 2, 0.5 / 2]).sum() / 3
-    np.testing.assert_allclose(prediction._losses(own, other, 0.5), [expected])
+    np.testing.assert_allclose(prediction.losses(own, other, 0.5), [expected])
     own = np.array([[1, 1, 1]], np.uint8)  # deterministic agents: each new state costs log 2
-    np.testing.assert_allclose(prediction._losses(own, other, 0.0), [2 * np.log(2) / 3])
+    np.testing.assert_allclose(prediction.losses(own, other, 0.0), [2 * np.log(2) / 3])
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_no_other_prior_predicts_the_pool_better():
     agents = [tabular.sample("uniform", 4000, seeding.child(0, "prior", i)) for i in range(2)]
     streams = seeding.child(0, "prior", 2), seeding.child(0, "prior", 3)
     games = game.play(*map(tabular.Tabular, agents), 4000, 50, streams)
-    losses = {a: prediction._losses(*games.view(1), a).mean() for a in (0.5, 1.0, 2.0)}
+    losses = {a: prediction.losses(*games.view(1), a).mean() for a in (0.5, 1.0, 2.0)}
     assert losses[1.0] < min(losses[0.5], losses[2.0])
 
 
