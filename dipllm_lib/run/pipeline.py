@@ -50,7 +50,7 @@ GRAPH = (
     ),
     Notebook(
         "01_data_collection",
-        minutes=(0.7, 12, 5000),
+        minutes=(0.5, 7, 5000),
         reads=("inputs/anchor_human.safetensors", "inputs/value_human.safetensors"),
         files=(
             "01_anchor.safetensors",
@@ -76,7 +76,7 @@ GRAPH = (
     ),
     Notebook(
         "02_q_decomposition",
-        minutes=(0.2, 0.7, 60),
+        minutes=(0.2, 0.5, 60),
         reads=("01_search.jsonl",),
         files=("02_samples.jsonl",),
         tables={
@@ -89,7 +89,7 @@ GRAPH = (
     ),
     Notebook(
         "03_fine_tuning",
-        minutes=(0.7, 26, 3000),
+        minutes=(0.3, 26, 3000),
         reads=("01_anchor.safetensors", "01_selfplay.jsonl", "02_samples.jsonl"),
         files=("03_adapter", "03_model_card.md"),
         tables={
@@ -104,7 +104,7 @@ GRAPH = (
     ),
     Notebook(
         "04_ipd_mixed_pool",
-        minutes=(0.5, 35, 50000),
+        minutes=(0.5, 50, 50000),
         study="ipd",
         tables={
             "04_exact": CLOSE,
@@ -123,7 +123,7 @@ GRAPH = (
     ),
     Notebook(
         "10_ablations",
-        minutes=(0.6, 15, 5000),
+        minutes=(0.8, 18, 5000),
         reads=(
             "01_anchor.safetensors",
             "01_search.jsonl",
@@ -152,7 +152,7 @@ GRAPH = (
     ),
     Notebook(
         "11_evaluation",
-        minutes=(0.4, 26, 5000),
+        minutes=(0.5, 31, 5000),
         reads=(
             "01_anchor.safetensors",
             "01_value.safetensors",
