@@ -303,8 +303,16 @@ def nearer(
     decisions: Sequence[Decision], rng: np.random.Generator, resamples: int
 ) -> tuple[float, float, float]:
     """KL(target || tau) - KL(target || pi) in nats, mean over the decisions with its interval:
-    above 0 the model is nearer to the target than the anchor. Phases of one game are not
-    independent, so the interval is narrower than that of many games.
+    above 0 the model is nearer to the target than the anchor. The target is renormalised over the
+    joint orders that the model may say, and a decision with none of them is left out; ValueError if
+    all are. Phases of one game are not independent, so the interval is narrower than that of many
+    games.
     """
-    gaps = [d.divergence(d.log_tau) - d.divergence(d.log_pi) for d in decisions]
+    gaps = []
+    for decision in decisions:
+        target = decision.table["target"].to_numpy()
+        kept = (target > 0) & np.isfinite(decision.log_pi)
+        if kept.any():
+            share = target[kept] / target[kept].sum()
+            gaps.append(float(share @ (decision.log_pi[kept] - decision.log_tau[kept])))
     return stats.mean_interval(gaps, rng, resamples)

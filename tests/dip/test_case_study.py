@@ -155,6 +155,26 @@ def test_the_table_of_decisions(battle):
     assert low <= mean <= high
 
 
+def test_nearness_counts_what_the_model_may_say(battle):
+    """A candidate off its list is left out with its share of the target; a decision without any is
+    no decision.
+    """
+    first, second = battle.decisions[:2]
+    target = first.table["target"].to_numpy()
+    off = first.log_pi.copy()
+    off[np.argmax(target)] = -np.inf
+    share = np.where(np.isfinite(off), target, 0.0)
+    kept = share > 0
+    gap = (share[kept] / share.sum()) @ (first.log_pi - first.log_tau)[kept]
+    few = dataclasses.replace(first, log_pi=off)
+    none = dataclasses.replace(second, log_pi=np.full_like(second.log_pi, -np.inf))
+    assert few.divergence(few.log_pi) == np.inf
+    found = case_study.nearer([few, none], np.random.default_rng(0), 50)
+    assert found == pytest.approx((gap,) * 3)
+    with pytest.raises(ValueError, match="at least one value"):
+        case_study.nearer([none], np.random.default_rng(0), 50)
+
+
 def test_decisive_is_far_from_expected_whatever_the_drift(battle):
     def with_account(**columns):
         account = battle.account.assign(**columns)
