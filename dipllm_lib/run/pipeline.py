@@ -182,7 +182,7 @@ GRAPH = (
     ),
     Notebook(
         "12_case_study",
-        minutes=(0.4, 1.1, 30),
+        minutes=(0.3, 4, 30),
         reads=("01_anchor.safetensors", "01_value.safetensors", "03_adapter", "11_games.jsonl"),
         files=("12_story.md", "12_frames"),
         tables={
