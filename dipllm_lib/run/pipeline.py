@@ -224,7 +224,7 @@ GRAPH = (
             "11_legality",
             "11_population",
         ),
-        tables={"13_claims": STATISTICAL},
+        tables={"13_claims": STATISTICAL, "13_timing": TIMING},
     ),
 )
 
