@@ -8,6 +8,9 @@ observations only, through an embedding.
 
 Both ablations are one argument of `arm`: `identity` tells the learner whom it plays, `no_tabular`
 takes the tabular agents away.
+
+At a small budget the published column ends in defection. `remedy` has what was tried against it, on
+top of the recipe in `CPU` or, for the first two, on the way to it.
 """
 
 from dataclasses import dataclass, field, replace
@@ -18,6 +21,8 @@ from dipllm_lib.ipd.a2c_loss import NORMS
 from dipllm_lib.ipd.game import Payoffs
 from dipllm_lib.ipd.models import ModelSettings
 
+# rounds of a learner when cooperation begins to rise in Fig. 1B, read off the plot
+PUBLISHED_RISE = 15_000 * 4096 * 100
 ARMS = {"mixed": {}, "identity": {"identity": "opponent"}, "no_tabular": {"tabular": 0.0}}
 
 
@@ -128,6 +133,47 @@ class A2CSettings:
         """The model with the identity vector in front where the learner is told one."""
         told = self.identity != "none"
         return replace(self.model, z=identities.SIZE) if told else self.model
+
+
+def _published(settings: A2CSettings) -> dict:
+    paper = PAPER["mixed"]
+    names = "lr", "entropy", "advantage_norm", "pool", "epsilon"
+    return {name: getattr(paper, name) for name in names}
+
+
+def _no_floor(settings: A2CSettings) -> dict:
+    return {"epsilon": constant(0.0)}
+
+
+def _steady(settings: A2CSettings) -> dict:
+    first = settings.epsilon.start
+    return {
+        "epsilon": Linear(first, first / 2, settings.iterations),
+        "calm_at": 0.3,
+        "calm_lr": settings.lr / 6,
+    }
+
+
+def _anneal(settings: A2CSettings) -> dict:
+    return {"pool": "beta", "beta": Linear(0.5, 1.0, settings.iterations)}
+
+
+# name -> (what it is, the fields it changes)
+REMEDIES = {
+    "published": ("Table 2 of the paper at this size", _published),
+    "no_floor": ("recipe without a floor", _no_floor),
+    "steady": ("floor kept up, smaller steps once cooperation begins", _steady),
+    "prediction": ("predicts the opponent's action too", lambda settings: {"prediction": 1.0}),
+    "core": ("starts from the core of a pre-trained PPI model", lambda settings: {}),
+    "anneal": ("pool from Beta(1/2) to uniform", _anneal),
+}
+
+
+def remedy(settings: A2CSettings, name: str) -> A2CSettings:
+    """The settings of a remedy of REMEDIES; ValueError for another name."""
+    if name not in REMEDIES:
+        raise ValueError(f"unknown remedy {name!r}: use one of {', '.join(REMEDIES)}")
+    return replace(settings, **REMEDIES[name][1](settings))
 
 
 def arm(settings: A2CSettings, name: str) -> A2CSettings:

@@ -2,8 +2,9 @@
 
 A task trains one arm of one learner for a block of seeds, keeps what it needs to go on after every
 phase (PPI) or block of iterations (A2C), and returns plain lists. Learners: `ppi`, amortised PPI
-with the learned Q of the settings; `mc`, PPI with Monte-Carlo rollouts inside the model, on its own
-pool and with fewer games; `a2c`.
+with the learned Q of the settings; `literal`, the same with beta as printed, for a few phases;
+`mc`, PPI with Monte-Carlo rollouts inside the model, on its own pool and with fewer games; `a2c`;
+`remedy`, A2C with one of a2c_settings.REMEDIES, which is the arm, for fewer iterations.
 
 Tables of both learners have the columns arm, seed, seat, opponent, noise, cooperation, reward and
 phase or iteration, so that `figures` and `contrasts` read them alike.
@@ -20,10 +21,11 @@ from dipllm_lib.ipd import a2c_runs, a2c_settings, evaluate, ppi_runs, ppi_setti
 from dipllm_lib.ipd.a2c_settings import A2CSettings, Linear, constant
 from dipllm_lib.ipd.evaluate import ProbeSettings
 from dipllm_lib.ipd.model_settings import ModelSettings
+from dipllm_lib.ipd.models import Stack
 from dipllm_lib.ipd.ppi_settings import PPISettings
 from dipllm_lib.run.profiles import IPDSettings
 
-LEARNERS = ("ppi", "mc", "a2c")
+LEARNERS = ("ppi", "literal", "mc", "a2c", "remedy")
 SEEDS = 1000  # seed s of a run trains agents s * 1000, s * 1000 + 1, ...
 
 
@@ -57,6 +59,11 @@ def ppi(settings: IPDSettings, arm: str = "mixed") -> PPISettings:
     return replace(found, phases=settings.identity_phases) if arm == "identity" else found
 
 
+def literal(settings: IPDSettings) -> PPISettings:
+    """Amortised PPI in the mixed pool with beta read as printed, an inverse temperature of 0.01."""
+    return replace(ppi(settings), improvement="literal", phases=settings.literal_phases)
+
+
 def mc(settings: IPDSettings) -> PPISettings:
     """PPI with rollouts inside the model, in the mixed pool of `mc_pool`."""
     found = ppi(replace(settings, q="mc", rollouts=settings.mc_rollouts))
@@ -85,7 +92,15 @@ def a2c(settings: IPDSettings, arm: str = "mixed") -> A2CSettings:
         epsilon=Linear(*settings.a2c_epsilon, settings.a2c_epsilon_over),
         chunk=settings.a2c_chunk,
     )
+    if arm != "mixed":
+        found = replace(found, iterations=settings.a2c_ablation_iterations)
     return a2c_settings.arm(found, arm)
+
+
+def remedy(settings: IPDSettings, name: str) -> A2CSettings:
+    """Settings of a remedy of A2C."""
+    shorter = replace(a2c(settings), iterations=settings.a2c_remedy_iterations)
+    return a2c_settings.remedy(shorter, name)
 
 
 @dataclass(frozen=True)
@@ -112,7 +127,10 @@ def tasks(
     learner: str, arms: Sequence[str], settings: IPDSettings, seed: int, folder: Path | str
 ) -> list[Task]:
     """The tasks of some arms, blocks of `seeds_together` seeds each."""
-    count = {"ppi": settings.seeds, "mc": settings.mc_seeds, "a2c": settings.a2c_seeds}[learner]
+    counts = {"ppi": settings.seeds, "literal": settings.literal_seeds}
+    counts |= {"mc": settings.mc_seeds, "a2c": settings.a2c_seeds}
+    counts["remedy"] = settings.a2c_remedy_seeds
+    count = counts[learner]
     seeds = [seed * SEEDS + k for k in range(count)]
     size = settings.seeds_together
     blocks = [tuple(seeds[i : i + size]) for i in range(0, count, size)]
@@ -123,7 +141,7 @@ def run(task: Task) -> dict:
     """Train; {learner, arm, steps, seconds, tables}: environment steps of all agents, CPU seconds,
     and `training`, `probes`, `rounds` as columns and data.
     """
-    found = _a2c(task) if task.learner == "a2c" else _ppi(task)
+    found = _a2c(task) if task.learner in ("a2c", "remedy") else _ppi(task)
     parts = {
         name: _plain(table.assign(arm=task.arm)) for name, table in found.pop("tables").items()
     }
@@ -155,7 +173,8 @@ def _pool(settings: PPISettings | A2CSettings, default: str) -> str:
 
 def _ppi(task: Task) -> dict:
     settings = task.settings
-    own = mc(settings) if task.learner == "mc" else ppi(settings, task.arm)
+    special = {"mc": mc, "literal": literal}
+    own = special[task.learner](settings) if task.learner in special else ppi(settings, task.arm)
     probes = probe_settings(settings, _pool(own, settings.pool), own.identity)
     phases = tuple(sorted({*range(1, own.phases + 1, settings.probe_every), own.phases}))
     levels = tuple(evaluate.NOISE) if own.q == "head" else ("on",)
@@ -185,15 +204,17 @@ def training(phases: pd.DataFrame) -> pd.DataFrame:
 
 
 def _a2c(task: Task) -> dict:
-    settings, own = task.settings, a2c(task.settings, task.arm)
+    settings, of = task.settings, {"a2c": a2c, "remedy": remedy}[task.learner]
+    own = of(settings, task.arm)
     blocks = -(-own.iterations // own.block)
+    probed = {*range(settings.a2c_probe_blocks, blocks, settings.a2c_probe_blocks), blocks}
     wanted = a2c_runs.Task(
         own,
         task.seeds,
         probe_settings(settings, own.pool, own.identity),
-        tuple(
-            sorted({*range(settings.a2c_probe_blocks, blocks, settings.a2c_probe_blocks), blocks})
-        ),
+        tuple(sorted(probed)),
+        start=_core(task, own) if task.arm == "core" else None,
+        heads=False,
         folder=Path(task.folder) / task.key,
     )
     found = a2c_runs.train(wanted)
@@ -201,6 +222,14 @@ def _a2c(task: Task) -> dict:
     tables = {"training": found.training, "probes": found.probes, "rounds": rounds}
     steps = len(found.trained.agents) * own.model.rounds * own.games * own.iterations
     return {"steps": steps, "seconds": float(found.seconds.sum()), "gap": None, "tables": tables}
+
+
+def _core(task: Task, own: A2CSettings) -> Stack:
+    """Models that have learned to predict the agents of A2C's pool, kept beside the task."""
+    settings = replace(ppi(task.settings), pool=own.pool)
+    probes = probe_settings(task.settings, own.pool, settings.identity)
+    folder = Path(task.folder) / f"{task.key}.core"
+    return ppi_runs.pretrain(ppi_runs.Task(settings, task.seeds, probes, folder=folder)).stack
 
 
 def cost(found: Sequence[dict]) -> pd.DataFrame:

@@ -1,8 +1,10 @@
-"""The contrasts of Fig. 1 and Fig. 3: directions of the paper, one number per seed.
+"""The contrasts of Fig. 1 and Fig. 3: directions of the paper, one number per seed; and `reached`,
+the plain table of what A2C came to.
 
 Each is stated to be positive, except those of an ablation minus its noise floor, which are expected
 to hold 0. Two arms are compared seed by seed over the same phases (or iterations) at the same
-noise. `late` is the last third of the phases that were probed in both arms.
+noise. `late` is the last third of the phases that were probed: of the mixed pool, or, between arms,
+of those that all have in common.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,17 +36,40 @@ def training(
     """
     x, found = _x(probes), {}
     shared = sorted(set.intersection(*(set(p[x]) for _, p in probes.groupby("arm"))))
-    late, first = contrasts.last_third(shared), shared[:1]
+    whole = sorted(set(probes.loc[probes["arm"] == "mixed", x]))
     for noise in noises:
+        end = _cross(probes, "mixed", noise, contrasts.last_third(whole))
+        began = _cross(probes, "mixed", noise, whole[:1])
+        found[f"mixed: late − {x} {whole[0]}, noise {noise}"] = contrasts.difference(end, began)
+        found[f"mixed: late − floor, noise {noise}"] = end - floors[noise]
+        late = contrasts.last_third(shared)
         mixed = _cross(probes, "mixed", noise, late)
-        began = _cross(probes, "mixed", noise, first)
-        found[f"mixed: late − {x} {first[0]}, noise {noise}"] = contrasts.difference(mixed, began)
-        found[f"mixed: late − floor, noise {noise}"] = mixed - floors[noise]
         for arm, name in ABLATIONS.items():
             own = _cross(probes, arm, noise, late)
             found[f"mixed − {name}: late, noise {noise}"] = contrasts.difference(mixed, own)
             found[f"{name}: late − floor, noise {noise}"] = own - floors[noise]
     return found
+
+
+def literal(probes: pd.DataFrame, noise: str = "on") -> dict[str, pd.Series]:
+    """Beta as printed against beta as a temperature, on the seeds of the arm `literal`.
+
+    The null: cooperation does not move over the phases, and is not the defection with which the
+    paper's curves begin.
+    """
+    own = probes[probes["arm"] == "literal"]
+    probes = probes[probes["seed"].isin(own["seed"].unique())]
+    read = probes[probes["arm"] == "mixed"]
+    shared = sorted(set(own["phase"]) & set(read["phase"]))
+    first, last = (_cross(probes, "literal", noise, [k]) for k in (shared[0], shared[-1]))
+    begun = _cross(probes, "mixed", noise, shared[:1])
+    where = {"arm": "literal", "opponent": "tabular", "noise": noise, "phase": shared}
+    earned = contrasts.by_seed(own.assign(gain=own["reward"] - own["alld"]), "gain", where)
+    return {
+        f"literal: phase {shared[-1]} − phase {shared[0]}": contrasts.difference(last, first),
+        f"literal − temperature: phase {shared[0]}": contrasts.difference(first, begun),
+        "literal: reward − AllD": earned,
+    }
 
 
 def high(probes: pd.DataFrame, noise: str) -> tuple[int, int]:
@@ -97,3 +122,25 @@ def within(rounds: pd.DataFrame, at: int) -> dict[str, pd.Series]:
         "with the learner: last quarter − first": learner,
         "last quarter: with TFT − with average tabular": tft,
     }
+
+
+def reached(probes: pd.DataFrame, noise: str = "off") -> pd.DataFrame:
+    """How far each arm of A2C has come at its last probe, played at `noise`; means over learners.
+
+    Columns arm, seeds, iteration, with_learner (cooperation), best (the highest such value of a
+    seed at any probe), tft_early, tft_late (cooperation with TFT in the first 5 and the last 20
+    rounds), gain (reward from tabular agents minus that of AllD).
+    """
+    own, found = probes[probes["noise"] == noise], []
+    for arm, part in own.groupby("arm", sort=False):
+        last = part[part["iteration"] == part["iteration"].max()].set_index("opponent")
+        met = part[part["opponent"] == "learner"]
+        tabular, tft = last.loc["tabular"], last.loc["TFT"]
+        found.append({
+            "arm": arm, "seeds": part["seed"].nunique(), "iteration": part["iteration"].max(),
+            "with_learner": last.loc["learner", "cooperation"].mean(),
+            "best": met.groupby(["seed", "iteration"])["cooperation"].mean().max(),
+            "tft_early": tft["early"].mean(), "tft_late": tft["late"].mean(),
+            "gain": (tabular["reward"] - tabular["alld"]).mean(),
+        })  # fmt: skip
+    return pd.DataFrame(found)

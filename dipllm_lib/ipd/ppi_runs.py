@@ -61,9 +61,9 @@ class Result:
     seconds: np.ndarray
 
 
-def pretrain(task: Task) -> np.ndarray:
-    """(A,) gaps of a pre-training that is kept in task.folder for others to start from."""
-    return _begin(task)[0].gap
+def pretrain(task: Task) -> PPI:
+    """The run after its pre-training, which is kept in task.folder for others to start from."""
+    return _begin(task)[0]
 
 
 def train(task: Task) -> Result:

@@ -251,6 +251,9 @@ class IPDSettings(Settings):
     reinit: bool = setting(False, False, True, "new weights in every phase", "yes or no", f"{WEIS}, Algorithm 1")
     lr: float = setting(4e-3, 4e-3, 1e-4, "AdamW learning rate of a fit", "1/step", WEIS)
     late_rate: float = setting(.3, .3, 1., "share of it in the last 30 % of a fit", "share", "chosen")
+    # beta as printed
+    literal_seeds: int = setting(1, 3, 10, "independent runs with improvement `literal`", "seeds", "chosen: a null in every seed")
+    literal_phases: int = setting(2, 3, 3, "their phases", "phases", "chosen: time")
     # PPI with rollouts inside the model
     mc_seeds: int = setting(1, 3, 10, "independent runs", "seeds", "chosen: time")
     mc_pool: str = setting("beta", "beta", "beta", "pool of this arm; `beta` is Beta(1/2)", "name", "chosen: its inference pays more, so it starts earlier")
@@ -261,6 +264,9 @@ class IPDSettings(Settings):
     a2c_seeds: int = setting(1, 2, 10, "independent runs", "seeds", WEIS)
     a2c_batch: int = setting(32, 256, 4096, "games per learner and A2C iteration", "games", f"{WEIS}, Table 2")
     a2c_iterations: int = setting(20, 20000, 200000, "A2C iterations in the mixed pool", "iterations", f"{WEIS}, Fig. 1")
+    a2c_ablation_iterations: int = setting(10, 3000, 200000, "A2C iterations of both ablations", "iterations", f"{WEIS}, Fig. 1; chosen below it: they are at 0 long before")
+    a2c_remedy_iterations: int = setting(10, 4000, 200000, "A2C iterations of each remedy", "iterations", "chosen: time")
+    a2c_remedy_seeds: int = setting(1, 1, 10, "independent runs of each remedy", "seeds", "chosen: time")
     a2c_block: int = setting(5, 100, 500, "iterations of one row of the tables", "iterations", "chosen")
     a2c_probe_blocks: int = setting(2, 10, 10, "blocks between two probes", "blocks", "chosen: time")
     a2c_lr: float = setting(3e-3, 3e-3, 1e-3, "Adam learning rate", "1/step", f"{WEIS}, Table 2; chosen below it")

@@ -39,6 +39,8 @@ def test_arms_differ_in_one_argument():
     longer = mixed_pool.ppi(replace(SMOKE, identity_phases=7), "identity")
     assert longer.phases == 7 and mixed.phases == SMOKE.phases
     assert mixed_pool.a2c(SMOKE, "no_tabular").tabular == 0.0
+    printed = mixed_pool.literal(SMOKE)
+    assert printed == replace(mixed, improvement="literal", phases=SMOKE.literal_phases)
 
 
 def test_blocks_of_seeds_and_their_names(tmp_path):
@@ -51,12 +53,50 @@ def test_blocks_of_seeds_and_their_names(tmp_path):
         mixed_pool.Task("dqn", "mixed", settings, (0,), "")
 
 
+def test_remedies_change_what_they_say():
+    """One field or a few of the recipe each; the first is the published column at this size."""
+    recipe = replace(mixed_pool.a2c(SMOKE), iterations=SMOKE.a2c_remedy_iterations)
+    paper = a2c_settings.PAPER["mixed"]
+    changed = {}
+    for name in a2c_settings.REMEDIES:
+        own = mixed_pool.remedy(SMOKE, name)
+        changed[name] = {
+            f.name for f in fields(own) if getattr(own, f.name) != getattr(recipe, f.name)
+        }
+    assert changed == {
+        "published": {"lr", "entropy", "advantage_norm", "epsilon"},
+        "no_floor": {"epsilon"},
+        "steady": {"epsilon", "calm_at", "calm_lr"},
+        "prediction": {"prediction"},
+        "core": set(),
+        "anneal": {"pool", "beta"},
+    }
+    own = mixed_pool.remedy(SMOKE, "published")
+    assert (own.lr, own.pool, own.entropy.at(0)) == (paper.lr, "uniform", 0.01)
+    with pytest.raises(ValueError, match="unknown remedy 'hope'"):
+        mixed_pool.remedy(SMOKE, "hope")
+
+
+def test_the_core_of_a_pre_trained_model_is_where_a2c_starts(tmp_path):
+    """Its first policy is 1/2 as always, its features are those of the model of PPI."""
+    settings = replace(SMOKE, a2c_remedy_iterations=1, a2c_block=1, a2c_lr=1e-12)
+    (task,) = mixed_pool.tasks("remedy", ("core",), settings, 0, tmp_path)
+    mixed_pool.run(task)
+    own = mixed_pool.a2c_runs.load(tmp_path / task.key / "state.npz")
+    core = mixed_pool.ppi_runs.load(tmp_path / f"{task.key}.core" / "state.npz")
+    names = [name for name in own if name.startswith("weight/core.")]
+    assert names and len(core["gap"]) == 2
+    for name in names:
+        assert own[name] == pytest.approx(core[name.replace("/", ".")], abs=1e-9)
+
+
 @pytest.mark.parametrize("learner", mixed_pool.LEARNERS)
 def test_a_task_that_was_stopped_goes_on_to_the_same_result(learner, tmp_path, monkeypatch):
     """Killed in the middle: the rest is trained, and the tables are those of an unbroken run."""
-    settings = replace(SMOKE, mc_phases=3)
-    (whole,) = mixed_pool.tasks(learner, ("mixed",), settings, 0, tmp_path / "whole")
-    (parted,) = mixed_pool.tasks(learner, ("mixed",), settings, 0, tmp_path / "parted")
+    settings = replace(SMOKE, mc_phases=3, literal_phases=3, a2c_remedy_iterations=20)
+    arm = "core" if learner == "remedy" else "mixed"
+    (whole,) = mixed_pool.tasks(learner, (arm,), settings, 0, tmp_path / "whole")
+    (parted,) = mixed_pool.tasks(learner, (arm,), settings, 0, tmp_path / "parted")
     expected = mixed_pool.run(whole)
     json.dumps(expected, allow_nan=False)
     probe, calls = mixed_pool.evaluate.probe, []

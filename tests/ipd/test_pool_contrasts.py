@@ -54,6 +54,28 @@ def test_arms_of_different_length_are_compared_where_both_were_probed():
     longer = pd.concat([longer, more.assign(phase=13, cooperation=1.0)])
     found = pool_contrasts.training(longer, {"half": 0.05}, ("half",))
     assert found["mixed − Opponent ID: late, noise half"].tolist() == pytest.approx([0.65] * 2)
+    shorter = probes()
+    shorter = shorter[(shorter["arm"] == "mixed") | (shorter["phase"] <= 5)]
+    found = pool_contrasts.training(shorter, {"half": 0.05}, ("half",))
+    assert found["mixed − Opponent ID: late, noise half"].tolist() == pytest.approx([0.2] * 2)
+    assert found["mixed: late − phase 1, noise half"].tolist() == pytest.approx([0.6] * 2)
+
+
+def test_literal_is_held_against_its_own_seeds_and_phases():
+    """Probed at phases 1 and 3 on one seed; the mixed arm has two, phase 2 is not shared."""
+    table = probes(("on",))
+    own = table[(table["arm"] == "mixed") & (table["seed"] == 5) & (table["phase"] <= 3)]
+    own = own.assign(arm="literal", cooperation=0.5 - 0.01 * own["phase"], reward=0.55)
+    extra = own[own["phase"] == 3].assign(phase=2)
+    found = pool_contrasts.literal(pd.concat([table, own, extra]))
+    expected = {
+        "literal: phase 3 − phase 1": 0.47 - 0.49,
+        "literal − temperature: phase 1": 0.49 - 0.22,
+        "literal: reward − AllD": 0.55 - 0.99,
+    }
+    assert list(found) == list(expected)
+    for name, value in expected.items():
+        assert found[name].to_dict() == pytest.approx({5: value})
 
 
 def test_reward_above_all_d():
@@ -82,3 +104,22 @@ def test_inside_a_game():
     first, second = found.values()
     assert first.tolist() == pytest.approx([0.6, 0.6])  # rounds 7, 8 against 1, 2
     assert second.tolist() == pytest.approx([0.6, 0.6])
+
+
+def test_how_far_an_arm_came():
+    """The last probe counts, the best is of any probe; two seats of one seed, noise off."""
+    rows = []
+    for iteration, met in ((10, (0.2, 0.6)), (20, (0.1, 0.3))):
+        for seat in (0, 1):
+            row = {"arm": "steady", "seed": 0, "seat": seat, "noise": "off", "iteration": iteration}
+            plain = {"early": 0.0, "late": 0.0, "reward": 0.0, "alld": 0.0, "cooperation": 0.0}
+            row |= plain
+            rows.append(row | {"opponent": "learner", "cooperation": met[seat]})
+            rows.append(row | {"opponent": "TFT", "early": 0.1 * seat, "late": 0.8 * seat})
+            rows.append(row | {"opponent": "tabular", "reward": 1.03, "alld": 1.0 + 0.02 * seat})
+    table = pd.DataFrame(rows)
+    table = pd.concat([table, table.assign(noise="on", cooperation=0.9)])
+    found = pool_contrasts.reached(table).iloc[0].to_dict()
+    assert found.pop("arm") == "steady"
+    expected = {"seeds": 1, "iteration": 20, "with_learner": 0.2, "best": 0.4}
+    assert found == pytest.approx(expected | {"tft_early": 0.05, "tft_late": 0.4, "gain": 0.02})

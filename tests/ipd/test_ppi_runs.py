@@ -63,7 +63,7 @@ def test_a_stopped_block_goes_on_and_gives_the_unbroken_result(tmp_path, monkeyp
 
 def test_pretraining_is_shared_by_runs_with_other_phases(tmp_path):
     first = replace(TASK, folder=tmp_path / "first")
-    gaps = ppi_runs.pretrain(first)
+    gaps = ppi_runs.pretrain(first).gap
     assert gaps.shape == (4,)
     longer = replace(TASK, settings=replace(SETTINGS, games=30, phases=2), probe_phases=(2,))
     found = ppi_runs.train(replace(longer, first=first.folder, folder=tmp_path / "own"))
