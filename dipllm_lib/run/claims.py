@@ -31,14 +31,16 @@ def claim(
     *,
     above: float | None = None,
     below: float | None = None,
+    enough: bool = True,
 ) -> dict:
     """One row of the table of claims.
 
     key, text, where: its name, what it says, where it stands. stated: the paper's value in words.
     found: (mean, low, high) in `unit`, three times the same for an exact number. n: what was
-    counted.
+    counted. enough: False if that is too little for a verdict, which is then `not resolved`.
     """
     mean, low, high = found
     row = {"claim": key, "text": text, "where": where, "stated": stated, "unit": unit}
     row |= {"mean": mean, "low": low, "high": high, "n": n}
-    return row | {"verdict": verdict(mean, low, high, above=above, below=below)}
+    told = verdict(mean, low, high, above=above, below=below)
+    return row | {"verdict": told if enough else "not resolved"}
