@@ -20,6 +20,11 @@ def pytest_addoption(parser):
     )
 
 
+def pytest_collection_modifyitems(items):
+    """The whole chain first: it is the longest file, and two files are run at a time."""
+    items.sort(key=lambda item: item.path.name != "test_chain.py")
+
+
 @pytest.fixture
 def rewrite(request) -> bool:
     """Whether recorded results are to be written instead of compared."""
