@@ -18,7 +18,7 @@ from pathlib import Path
 import pandas as pd
 
 from dipllm_lib.ipd import a2c_runs, a2c_settings, evaluate, ppi_runs, ppi_settings
-from dipllm_lib.ipd.a2c_settings import A2CSettings, Linear, constant
+from dipllm_lib.ipd.a2c_settings import A2CSettings, Linear
 from dipllm_lib.ipd.evaluate import ProbeSettings
 from dipllm_lib.ipd.model_settings import ModelSettings
 from dipllm_lib.ipd.models import Stack
@@ -68,6 +68,7 @@ def mc(settings: IPDSettings) -> PPISettings:
     """PPI with rollouts inside the model, in the mixed pool of `mc_pool`."""
     found = ppi(replace(settings, q="mc", rollouts=settings.mc_rollouts))
     sizes = {"games": settings.mc_trajectories, "phases": settings.mc_phases}
+    sizes["first_games"] = settings.mc_first_trajectories
     return replace(found, pool=settings.mc_pool, **sizes)
 
 
@@ -81,15 +82,16 @@ def a2c(settings: IPDSettings, arm: str = "mixed") -> A2CSettings:
         model,
         games=settings.a2c_batch,
         lr=settings.a2c_lr,
-        lam_gae=1.0,
-        lam_td=1.0,
+        lam_gae=settings.a2c_lam,
+        lam_td=settings.a2c_lam,
         reward_scale=settings.a2c_reward_scale,
-        entropy=constant(settings.a2c_entropy),
+        entropy=Linear(*settings.a2c_entropy, settings.a2c_entropy_over),
         iterations=settings.a2c_iterations,
         block=settings.a2c_block,
         advantage_norm=settings.a2c_advantage_norm,
         pool=settings.a2c_pool,
         epsilon=Linear(*settings.a2c_epsilon, settings.a2c_epsilon_over),
+        prediction=settings.a2c_prediction,
         chunk=settings.a2c_chunk,
     )
     if arm != "mixed":

@@ -183,8 +183,10 @@ SMOKE = PPISettings(
     gate=math.inf,
 )
 CPU = PPISettings(_joint(50, 32))
-# Rollouts inside the model instead of the learned Q; two seeds.
-CPU_MC = PPISettings(_joint(50, 32, q_head=False), pool="beta", games=1_500, q="mc")
+# Rollouts inside the model instead of the learned Q, with as many games of D0 to one of a phase.
+CPU_MC = PPISettings(
+    _joint(50, 32, q_head=False), pool="beta", first_games=5_000, games=1_500, q="mc"
+)
 # As published; K, the place of the gate and the order of tokens are not printed.
 PAPER = PPISettings(
     ModelSettings(core="gru", input="interleaved", hidden=128, rounds=100, q_head=False),

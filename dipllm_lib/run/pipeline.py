@@ -111,6 +111,7 @@ GRAPH = (
             "04_training": TRAINING,
             "04_probes": STATISTICAL,
             "04_rounds": STATISTICAL,
+            "04_levels": STATISTICAL,
             "04_contrasts": STATISTICAL,
             "04_seeds": STATISTICAL,
             "04_inside": STATISTICAL,

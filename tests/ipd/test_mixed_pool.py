@@ -63,11 +63,12 @@ def test_remedies_change_what_they_say():
         changed[name] = {
             f.name for f in fields(own) if getattr(own, f.name) != getattr(recipe, f.name)
         }
+    column = {"lam_gae", "lam_td", "reward_scale", "entropy", "prediction"}
     assert changed == {
-        "published": {"lr", "entropy", "advantage_norm", "epsilon"},
+        "published": column | {"lr", "advantage_norm", "epsilon"},
         "no_floor": {"epsilon"},
-        "steady": {"epsilon", "calm_at", "calm_lr"},
-        "prediction": {"prediction"},
+        "floor_alone": column,
+        "calm": {"calm_at", "calm_lr"},
         "core": set(),
         "anneal": {"pool", "beta"},
     }
