@@ -68,7 +68,7 @@ def mc(settings: IPDSettings) -> PPISettings:
     """PPI with rollouts inside the model, in the mixed pool of `mc_pool`."""
     found = ppi(replace(settings, q="mc", rollouts=settings.mc_rollouts))
     sizes = {"games": settings.mc_trajectories, "phases": settings.mc_phases}
-    sizes["first_games"] = settings.mc_first_trajectories
+    sizes |= {"first_games": settings.mc_first_trajectories, "common": settings.mc_common}
     return replace(found, pool=settings.mc_pool, **sizes)
 
 

@@ -185,7 +185,12 @@ SMOKE = PPISettings(
 CPU = PPISettings(_joint(50, 32))
 # Rollouts inside the model instead of the learned Q, with as many games of D0 to one of a phase.
 CPU_MC = PPISettings(
-    _joint(50, 32, q_head=False), pool="beta", first_games=5_000, games=1_500, q="mc"
+    _joint(50, 32, q_head=False),
+    pool="beta",
+    first_games=5_000,
+    games=1_500,
+    q="mc",
+    common=True,
 )
 # As published; K, the place of the gate and the order of tokens are not printed.
 PAPER = PPISettings(
