@@ -265,7 +265,7 @@ class IPDSettings(Settings):
     # A2C
     a2c_seeds: int = setting(1, 2, 10, "independent runs", "seeds", WEIS)
     a2c_batch: int = setting(32, 256, 4096, "games per learner and A2C iteration", "games", f"{WEIS}, Table 2")
-    a2c_iterations: int = setting(20, 12000, 200000, "A2C iterations in the mixed pool", "iterations", f"{WEIS}, Fig. 1")
+    a2c_iterations: int = setting(20, 10000, 200000, "A2C iterations in the mixed pool", "iterations", f"{WEIS}, Fig. 1")
     a2c_ablation_iterations: int = setting(10, 3000, 200000, "A2C iterations of both ablations", "iterations", f"{WEIS}, Fig. 1; chosen below it: they are at 0 long before")
     a2c_remedy_iterations: int = setting(10, 4000, 200000, "A2C iterations of each remedy", "iterations", "chosen: time")
     a2c_remedy_seeds: int = setting(1, 1, 10, "independent runs of each remedy", "seeds", "chosen: time")
@@ -274,7 +274,7 @@ class IPDSettings(Settings):
     a2c_lr: float = setting(3e-3, 3e-3, 1e-3, "Adam learning rate", "1/step", f"{WEIS}, Table 2; chosen below it")
     a2c_lam: float = setting(.95, .95, 1., "lambda of advantages and returns", "1", f"{WEIS}, Table 2; tuned below it")
     a2c_reward_scale: float = setting(.05, .05, .02, "factor of the rewards", "1", f"{WEIS}, Table 2; tuned below it")
-    a2c_entropy: tuple = setting((.05, .02), (.05, .02), (.01, .01), "weight of the entropy, first and last", "1", f"{WEIS}, Table 2; tuned below it")
+    a2c_entropy: tuple = setting((.05, .035), (.05, .035), (.01, .01), "weight of the entropy, first and last", "1", f"{WEIS}, Table 2; tuned below it")
     a2c_entropy_over: int = setting(15, 5000, 0, "iterations over which it falls", "iterations", "tuned")
     a2c_prediction: float = setting(1., 1., 0., "weight of the loss of predicting the opponent", "1", "tuned: the core tells opponents apart sooner")
     a2c_advantage_norm: str = setting("per_kind", "per_kind", "batch", "z-scores of the advantages: `batch`, `per_kind` of game or `none`", "name", f"{WEIS}, Table 2; chosen below it")
