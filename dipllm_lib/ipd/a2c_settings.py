@@ -222,11 +222,11 @@ CPU = A2CSettings(
     lam_td=0.95,
     reward_scale=0.05,
     entropy=Linear(0.05, 0.035, 5_000),
-    iterations=10_000,
+    iterations=8_000,
     block=100,
     advantage_norm="per_kind",
     pool="beta",
-    epsilon=Linear(0.1, 0.05, 10_000),
+    epsilon=Linear(0.1, 0.05, 8_000),
     prediction=1.0,
 )
 SMOKE = replace(

@@ -265,7 +265,7 @@ class IPDSettings(Settings):
     # A2C
     a2c_seeds: int = setting(1, 2, 10, "independent runs", "seeds", WEIS)
     a2c_batch: int = setting(32, 256, 4096, "games per learner and A2C iteration", "games", f"{WEIS}, Table 2")
-    a2c_iterations: int = setting(20, 10000, 200000, "A2C iterations in the mixed pool", "iterations", f"{WEIS}, Fig. 1")
+    a2c_iterations: int = setting(20, 8000, 200000, "A2C iterations in the mixed pool", "iterations", f"{WEIS}, Fig. 1")
     a2c_ablation_iterations: int = setting(10, 3000, 200000, "A2C iterations of both ablations", "iterations", f"{WEIS}, Fig. 1; chosen below it: they are at 0 long before")
     a2c_remedy_iterations: int = setting(10, 4000, 200000, "A2C iterations of each remedy", "iterations", "chosen: time")
     a2c_remedy_seeds: int = setting(1, 1, 10, "independent runs of each remedy", "seeds", "chosen: time")
@@ -280,7 +280,7 @@ class IPDSettings(Settings):
     a2c_advantage_norm: str = setting("per_kind", "per_kind", "batch", "z-scores of the advantages: `batch`, `per_kind` of game or `none`", "name", f"{WEIS}, Table 2; chosen below it")
     a2c_pool: str = setting("uniform", "beta", "uniform", "pool of A2C", "name", f"{WEIS}; chosen below it: its inference pays more")
     a2c_epsilon: tuple = setting((.1, .05), (.1, .05), (0., 0.), "floor of the policy, first and last", "probability", "chosen: without it two defectors never answer each other")
-    a2c_epsilon_over: int = setting(15, 10000, 0, "iterations over which the floor falls", "iterations", "chosen")
+    a2c_epsilon_over: int = setting(15, 8000, 0, "iterations over which the floor falls", "iterations", "chosen")
     a2c_chunk: int = setting(0, 0, 256, "games of a backward pass, 0: all", "games", "chosen: memory")
     # probes
     probe_games: int = setting(20, 200, 1000, "games of a probe per agent, opponent and noise level", "games", "chosen")
