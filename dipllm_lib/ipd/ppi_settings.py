@@ -109,6 +109,8 @@ class PPISettings:
             raise ValueError(f"discount {self.discount} of Q lies outside (0, 1]")
 
     def _check_model(self) -> None:
+        if self.model.players > 2 and (self.q != "head" or math.isfinite(self.gate)):
+            raise ValueError("more than two players need q 'head' and gate inf: no limit is known")
         wanted = identities.SIZE if self.identity != "none" else 0
         if self.model.z != wanted:
             raise ValueError(
