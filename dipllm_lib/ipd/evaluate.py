@@ -44,6 +44,7 @@ class ProbeSettings:
     a: float = 0.5
     identity: str = "none"  # what the agents are told, as in their training
     payoffs: Payoffs = Payoffs()
+    other_payoffs: Payoffs | None = None  # of seat 1, None: the same
 
     def __post_init__(self) -> None:
         if self.games < 1 or self.rounds < 1 or not self.opponents:
@@ -53,6 +54,10 @@ class ProbeSettings:
         for name in self.opponents:
             if name not in (LEARNER, POOL):
                 tabular.named(name)
+
+    def payoffs_of(self, seat: int) -> Payoffs:
+        """Payoffs of seat 0 or 1; whoever sits opposite of one has the other's."""
+        return self.payoffs if self.other_payoffs is None or seat == 0 else self.other_payoffs
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,9 +127,10 @@ def probe(
         for o, codes in enumerate(_by_opponent(actor, table, chance, settings)):
             own, other = batch_play.own_actions(codes), batch_play.other_actions(codes)
             curves[:, k, o, 0], curves[:, k, o, 1] = own.mean(axis=1), other.mean(axis=1)
-            rewards[:, k, o, 0] = settings.payoffs.of(own, other).mean(axis=(1, 2))
-            rewards[:, k, o, 1] = settings.payoffs.of(other, own).mean(axis=(1, 2))
-    alld = _alld(table, chance, settings)
+            for i, (_, seat) in enumerate(agents):
+                rewards[i, k, o, 0] = settings.payoffs_of(seat).of(own[i], other[i]).mean()
+                rewards[i, k, o, 1] = settings.payoffs_of(1 - seat).of(other[i], own[i]).mean()
+    alld = _alld(agents, table, chance, settings)
     return Probe(settings, list(agents), phase, tuple(actors), rewards, curves, alld)
 
 
@@ -141,7 +147,9 @@ def _in_order(opponents: Sequence[str]) -> list[str]:
     return sorted(opponents, key=lambda name: name != LEARNER)
 
 
-def _alld(table: Table, chance: Draws, settings: ProbeSettings) -> np.ndarray:
+def _alld(
+    agents: Sequence[tuple[int, int]], table: Table, chance: Draws, settings: ProbeSettings
+) -> np.ndarray:
     """(A, O) mean reward of AllD against the same tabular opponents and random numbers."""
     found = np.full((len(table.vectors), len(settings.opponents)), np.nan)
     others = [name for name in settings.opponents if name != LEARNER]
@@ -151,7 +159,9 @@ def _alld(table: Table, chance: Draws, settings: ProbeSettings) -> np.ndarray:
         luck = Draws(chance.own[..., p:], chance.noise[..., p:], chance.tabular)
         codes = batch_play.play(batch_play.MemoryOne(tabular.named("AllD")), alone, luck)
         own, other = batch_play.own_actions(codes), batch_play.other_actions(codes)
-        parts = np.split(settings.payoffs.of(own, other).mean(axis=2), len(others), axis=1)
+        pay = [settings.payoffs_of(seat) for _, seat in agents]
+        paid = np.stack([p.of(x, y) for p, x, y in zip(pay, own, other, strict=True)])
+        parts = np.split(paid.mean(axis=2), len(others), axis=1)
         for name, part in zip(others, parts, strict=True):
             found[:, settings.opponents.index(name)] = part.mean(axis=1)
     return found

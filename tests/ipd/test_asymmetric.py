@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dipllm_lib.ipd import exact, ppi, ppi_q, ppi_settings, tabular
+from dipllm_lib.ipd import evaluate, exact, ppi, ppi_q, ppi_settings, tabular
+from dipllm_lib.ipd.batch_play import MemoryOne
 from dipllm_lib.ipd.game import Payoffs
 from dipllm_lib.ipd.model_settings import ModelSettings
 
@@ -85,3 +86,16 @@ def test_what_does_not_fit():
         ppi.PPI(replace(SETTINGS, other_payoffs=HIGH, tabular_share=1.0), ppi.pairs([0, 1], 1))
     with pytest.raises(ValueError, match="other_payoffs need q 'head'"):
         replace(SETTINGS, other_payoffs=HIGH, q="mc")
+
+
+def test_probes_pay_each_seat_by_its_own_benefit():
+    """AllC in both seats against the other, TFT and AllD: 1 or 2 with C, -1 with D; AllD earns its
+    own benefit once from TFT."""
+    settings = evaluate.ProbeSettings(
+        10, 3, ("learner", "TFT", "AllD"), payoffs=LOW, other_payoffs=HIGH
+    )
+    actor = MemoryOne(tabular.named("AllC"))
+    found = evaluate.probe({"off": actor}, [(0, 0), (0, 1)], 1, settings)
+    np.testing.assert_allclose(found.rewards[:, 0, :, 0], [[1, 1, -1], [2, 2, -1]])
+    np.testing.assert_allclose(found.rewards[:, 0, :, 1], [[2, 2, 3], [1, 1, 2]])
+    np.testing.assert_allclose(found.alld[:, 1:], [[0.2, 0.0], [0.3, 0.0]])
