@@ -97,13 +97,21 @@ class PPI:
         self.stack = models.build(self.settings.model, streams)
         self.adam = ppi_fit.optimiser(self.stack, self.settings)
 
-    def pretrain(self) -> None:
-        """D_0, the first fit, and its gap to the prediction limit on held-out games."""
+    def pretrain(self, games: np.ndarray | None = None, z: np.ndarray | None = None) -> None:
+        """D_0, the first fit, and its gap to the prediction limit on held-out games.
+
+        games: codes (A, first_games, T) in the place of D_0, as a step of the mechanism that
+        carries the data of the step before; z (A, first_games, 10) with identity. ValueError if
+        this run has its D_0, or for another number of games.
+        """
         if self.phase >= 0:
             raise ValueError("this run has its D_0 already: call advance")
         settings = self.settings
-        codes, z = self._random()
-        self.store.add(codes, z)
+        if games is None:
+            games, z = self._random()
+        if games.shape[1] != settings.first_games:
+            raise ValueError(f"got {games.shape[1]} games, first_games is {settings.first_games}")
+        self.store.add(games, z)
         self.fitted = self._fit(1, settings.first_steps)
         self.phase = 0
         if np.isfinite(settings.gate):
