@@ -107,6 +107,18 @@ class Task:
         if self.question not in QUESTIONS:
             known = ", ".join(QUESTIONS)
             raise ValueError(f"unknown question {self.question!r}: use one of {known}")
+        if self.plan.shift_games and not self._alike:
+            raise ValueError(
+                f"{self.question}, {self.setting}: shift_games measures two PPI learners with the"
+                " same payoffs, use 0"
+            )
+
+    @property
+    def _alike(self) -> bool:
+        """Whether these are two learners of PPI with the same payoffs."""
+        own = self.own
+        ppi = isinstance(own, PPISettings)
+        return ppi and own.model.players == 2 and own.other_payoffs is None
 
     @property
     def key(self) -> str:
@@ -150,12 +162,19 @@ def mixing(base: PPISettings, plan: Plan, shares: Sequence[float] = SHARES) -> l
 def exploration(
     base: PPISettings, plan: Plan, names: Sequence[str] = tuple(EXPLORATION)
 ) -> list[Task]:
-    """The base run and others that differ in one thing, names of EXPLORATION."""
+    """The base run and others that differ in one thing, names of EXPLORATION.
+
+    With new weights in every phase each fit has the length of the first one, which is dear.
+    """
     unknown = set(names) - set(EXPLORATION)
     if unknown:
         known = ", ".join(EXPLORATION)
         raise ValueError(f"unknown settings {sorted(unknown)}: use some of {known}")
-    return tasks("exploration", {n: replace(base, **EXPLORATION[n]) for n in names}, plan)
+    found = {}
+    for name in names:
+        own = replace(base, **EXPLORATION[name])
+        found[name] = replace(own, steps=own.first_steps) if own.reinit else own
+    return tasks("exploration", found, plan)
 
 
 def sizes(

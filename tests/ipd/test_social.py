@@ -71,7 +71,7 @@ def test_every_setting_changes_what_it_says(tmp_path):
         "sigma 2": {"noise"},
         "sigma 1.2 to 0.4": {"last_noise"},
         "window 6": {"window"},
-        "reinit": {"reinit"},
+        "reinit": {"reinit", "steps"},
     }
     assert [t.own.tabular_games for t in social.mixing(BASE, one)] == [0, 2, 5, 10, 15, 18]
     models = {t.setting: t.own.model for t in social.sizes(BASE, one, (8, 16))}
@@ -90,6 +90,9 @@ def test_every_setting_changes_what_it_says(tmp_path):
     assert pools == social.POOLS
     with pytest.raises(ValueError, match="unknown pool 'people'"):
         social.diversity(BASE, one, ("people",))
+    for make in (social.payoffs, social.goods):
+        with pytest.raises(ValueError, match="with the same payoffs, use 0"):
+            make(BASE, plan(tmp_path, shift_games=3))
     with pytest.raises(ValueError, match="unknown settings"):
         social.exploration(BASE, one, ("luck",))
 
