@@ -28,8 +28,9 @@ from dipllm_lib.ipd.ppi_runs import load, save
 @dataclass(frozen=True, eq=False)
 class Task:
     """probe_blocks: after which blocks (from 1) probes are played, at all levels of evaluate.NOISE
-    · stream, frozen: of A2C · start, heads: of a2c.start_from · folder: where the training is kept,
-    None keeps nothing. The folder belongs to one task: frozen and start are not part of the state.
+    · stream, frozen: of A2C, frozen also as an opponent of probes · start, heads: of a2c.start_from
+    · folder: where the training is kept, None keeps nothing. The folder belongs to one task: frozen
+    and start are not part of the state.
     """
 
     settings: A2CSettings
@@ -69,7 +70,8 @@ def train(task: Task) -> Result:
         run.train()
         seconds = np.append(seconds, time.process_time() - start)
         if run.done in wanted:
-            probes.append(evaluate.probe(run.actors(), run.agents, run.done, task.probe))
+            actors = run.actors()
+            probes.append(evaluate.probe(actors, run.agents, run.done, task.probe, task.frozen))
         _keep(task, run, seconds, probes)
     joined = [
         pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()

@@ -58,10 +58,11 @@ def chain(p: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return joint(p[:, 0], seen[:, 0]), joint(p[:, 1:], seen[:, 1:])
 
 
-def payoff_vectors(payoffs: Payoffs = STANDARD) -> tuple[np.ndarray, np.ndarray]:
-    """r_X and r_Y (4,) on CC, CD, DC, DD."""
-    own = payoffs.by_state
-    return own, own[SWAP[1:] - 1]
+def payoff_vectors(
+    payoffs: Payoffs = STANDARD, other: Payoffs | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """r_X and r_Y (4,) on CC, CD, DC, DD. other: payoffs of Y, those of X by default."""
+    return payoffs.by_state, (other or payoffs).by_state[SWAP[1:] - 1]
 
 
 def states(p: np.ndarray, q: np.ndarray, rounds: int) -> np.ndarray:
@@ -100,21 +101,30 @@ def occupancy(p: np.ndarray, q: np.ndarray, rounds: int) -> np.ndarray:
 
 
 def finite(
-    p: np.ndarray, q: np.ndarray, rounds: int, payoffs: Payoffs = STANDARD
+    p: np.ndarray,
+    q: np.ndarray,
+    rounds: int,
+    payoffs: Payoffs = STANDARD,
+    other: Payoffs | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(s_X, s_Y), each (n,), over `rounds` rounds."""
-    return _pay(occupancy(p, q, rounds), payoffs)
+    """(s_X, s_Y), each (n,), over `rounds` rounds. other: payoffs of Y, those of X by default."""
+    return _pay(occupancy(p, q, rounds), payoffs, other)
 
 
 def discounted(
-    p: np.ndarray, q: np.ndarray, gamma: float, payoffs: Payoffs = STANDARD
+    p: np.ndarray,
+    q: np.ndarray,
+    gamma: float,
+    payoffs: Payoffs = STANDARD,
+    other: Payoffs | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(s_X, s_Y), each (n,), for a discount gamma in [0, 1), scaled by 1 - gamma."""
+    """(s_X, s_Y), each (n,), for a discount gamma in [0, 1), scaled by 1 - gamma. other: payoffs
+    of Y, those of X by default."""
     if not 0.0 <= gamma < 1.0:
         raise ValueError(f"gamma {gamma}: need 0 <= gamma < 1")
     start, matrix = chain(p, q)
     weights = np.linalg.inv(np.eye(4) - gamma * matrix)
-    return _pay((1 - gamma) * (start[:, None, :] @ weights)[:, 0], payoffs)
+    return _pay((1 - gamma) * (start[:, None, :] @ weights)[:, 0], payoffs, other)
 
 
 def recurrent_classes(matrix: np.ndarray) -> np.ndarray:
@@ -206,9 +216,11 @@ def extortion_factor(
     return np.where(shared, x / np.where(shared, y, 1.0), np.nan)
 
 
-def _pay(shares: np.ndarray, payoffs: Payoffs) -> tuple[np.ndarray, np.ndarray]:
-    own, other = payoff_vectors(payoffs)
-    return shares @ own, shares @ other
+def _pay(
+    shares: np.ndarray, payoffs: Payoffs, other: Payoffs | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    own, theirs = payoff_vectors(payoffs, other)
+    return shares @ own, shares @ theirs
 
 
 def _check_rounds(rounds: int) -> None:

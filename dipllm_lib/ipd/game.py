@@ -28,7 +28,9 @@ SWAP = np.array([S0, CC, DC, CD, DD], dtype=np.uint8)
 
 @dataclass(frozen=True)
 class Payoffs:
-    """Reward R, sucker S, temptation T and punishment P of one player; both have the same.
+    """Reward R, sucker S, temptation T and punishment P of one player.
+
+    Both players have the same unless a function takes those of the other.
 
     ValueError if they form no dilemma: T > R > P > S and 2R > T + S are needed.
     """
@@ -45,6 +47,11 @@ class Payoffs:
                 f"payoffs R {r}, S {s}, T {t}, P {p} are no prisoner's dilemma: "
                 "need finite T > R > P > S and 2R > T + S"
             )
+
+    @classmethod
+    def donation(cls, benefit: float, cost: float) -> "Payoffs":
+        """The donation game: C costs the player `cost` and gives the other `benefit`, 0 < c < b."""
+        return cls(benefit - cost, -cost, benefit, 0.0)
 
     @property
     def matrix(self) -> np.ndarray:

@@ -49,7 +49,7 @@ class GRU(nn.Module):
         self.compiled = True
         joint, bound = settings.input == "joint", size**-0.5
         self.tokens = None if joint else Tokens(settings, generators, EMBEDDING)
-        width = CODES if joint else self.tokens.width
+        width = settings.codes if joint else self.tokens.width
         self.input = uniform(generators, (width, 3 * size), bound)
         self.bias = uniform(generators, (3 * size,), bound)
         self.hidden = uniform(generators, (size, 3 * size), bound)
@@ -58,7 +58,7 @@ class GRU(nn.Module):
         # without an embedding the vector goes to the gates directly, not through a width of 5
         wide = 3 * size if joint else width
         self.identity = Linear(generators, settings.z, wide) if settings.z else None
-        self.register_buffer("hot", torch.eye(CODES), persistent=False)
+        self.register_buffer("hot", torch.eye(settings.codes), persistent=False)
         self.register_buffer("own", torch.eye(2)[list(OWN)], persistent=False)
 
     def gates(self, tokens: torch.Tensor) -> torch.Tensor:

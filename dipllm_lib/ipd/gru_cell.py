@@ -83,8 +83,8 @@ def _forward(y, table, obs, t, candidate, h, gates, after, out):
 @kernel
 def _backward(dout, obs, t, before, after, gates, dh, dy, dtable, dcandidate):
     """Round t. dh (A, n, H): gradient of `after`, becomes d z; dy (A, n, 3H) is written; dtable
-    (A, 5, 3H) and dcandidate (A, H) are added to. The loops are short so that few arrays meet in
-    one: more of them are not compiled to vector instructions.
+    (A, codes, 3H) and dcandidate (A, H) are added to. The loops are short so that few arrays meet
+    in one: more of them are not compiled to vector instructions.
     """
     agents, n, size = before.shape
     for a in range(agents):
@@ -141,7 +141,7 @@ def _run(h, table, hidden, candidate, obs, kept: bool):
 
 
 class Rounds(torch.autograd.Function):
-    """h (A, n, H), table (A, 5, 3H), hidden U (A, H, 3H), candidate c (A, H), obs (A, n, T) ->
+    """h (A, n, H), table (A, codes, 3H), hidden U (A, H, 3H), candidate c (A, H), obs (A, n, T) ->
     features (A, n, T, H) and the last state (A, n, H).
     """
 
@@ -149,6 +149,7 @@ class Rounds(torch.autograd.Function):
     def forward(ctx, h, table, hidden, candidate, obs):
         """Keeps states and gates for `backward`."""
         out, states, gates = _run(h, table, hidden, candidate, obs, True)
+        ctx.codes = table.shape[1]
         ctx.save_for_backward(hidden, obs, *gates, *states)
         return out, states[-1].clone()
 
@@ -160,7 +161,7 @@ class Rounds(torch.autograd.Function):
         gates, states = kept[: obs.shape[2]], kept[obs.shape[2] :]
         agents, n, size = dlast.shape
         dh, dy, dout = dlast.clone(), _empty(agents, n, 3 * size), dout.contiguous()
-        dtable, dhidden = torch.zeros(agents, 5, 3 * size), torch.zeros_like(hidden)
+        dtable, dhidden = torch.zeros(agents, ctx.codes, 3 * size), torch.zeros_like(hidden)
         dcandidate, back = torch.zeros(agents, size), hidden.transpose(1, 2)
         given, seen, row, left = _arrays(dout, obs, dy, dh)
         sums = _arrays(dtable, dcandidate)

@@ -144,13 +144,11 @@ def run(task: Task) -> dict:
     and `training`, `probes`, `rounds` as columns and data.
     """
     found = _a2c(task) if task.learner in ("a2c", "remedy") else _ppi(task)
-    parts = {
-        name: _plain(table.assign(arm=task.arm)) for name, table in found.pop("tables").items()
-    }
+    parts = {name: plain(table.assign(arm=task.arm)) for name, table in found.pop("tables").items()}
     return {"learner": task.learner, "arm": task.arm, "tables": parts} | found
 
 
-def _plain(table: pd.DataFrame) -> dict:
+def plain(table: pd.DataFrame) -> dict:
     """Columns and data, JSON-able: what is missing is None."""
     found = table.astype(object).where(table.notna(), None).to_dict("split", index=False)
     return {name: found[name] for name in ("columns", "data")}

@@ -22,7 +22,7 @@ INPUTS = ("joint", "interleaved", "summed", "concat")
 LEARNERS = ("ppi", "a2c")
 Z_AT = ("first", "every")
 EMBEDDING = 32  # width of the shared space of the GRU (paper)
-CODES, ACTIONS = 5, 2  # observations s0, CC, CD, DC, DD; actions in the order C, D
+CODES, ACTIONS = 5, 2  # observations s0, CC, CD, DC, DD of two players; actions in the order C, D
 OWN = (0, 0, 0, 1, 1)  # index of the own action in each observation; nobody asks for that of s0
 
 
@@ -35,7 +35,9 @@ class ModelSettings:
     values Q(C), Q(D), PPI only; z: length of the identity vector in front, 0 for none, and z_at:
     its own first token (paper) or an addition to every token; learner: whose heads.
     rewards: own reward of the round that ended with s0, CC, CD, DC, DD, read as input by the
-    layouts other than `joint`.
+    layouts other than `joint`. players: of the game; with n > 2 the observation is the own action
+    and how many of the others played C, 2n + 1 codes, as in `public_goods`, and PPI predicts that
+    number: n logits of n - 1 … 0 given the own C, then n given the own D.
     """
 
     core: str = "gru"
@@ -49,6 +51,7 @@ class ModelSettings:
     z_at: str = "first"
     learner: str = "ppi"
     rewards: tuple[float, ...] = (0.0, 1.0, -1.0, 2.0, 0.0)
+    players: int = 2
 
     def __post_init__(self):
         for name, value, known in (
@@ -65,8 +68,17 @@ class ModelSettings:
                 raise ValueError(f"{name} of a model is {value!r}: use an integer >= {least}")
         if self.core == "transformer" and self.hidden % self.heads:
             raise ValueError(f"{self.heads} heads do not divide a width of {self.hidden}")
+        if isinstance(self.players, bool) or self.players < 2:
+            raise ValueError(f"players of a model is {self.players!r}: use an integer >= 2")
+        if self.players > 2 and (self.learner == "ppi" and self.input != "joint" or self.z):
+            raise ValueError("a model of more than two players needs input 'joint' and z = 0")
         if len(self.rewards) != CODES:
             raise ValueError(f"rewards {self.rewards}: give one for each of s0, CC, CD, DC, DD")
+
+    @property
+    def codes(self) -> int:
+        """Different observations."""
+        return 1 + ACTIONS * self.players
 
     @property
     def tokens(self) -> int:
@@ -85,7 +97,7 @@ class ModelSettings:
         if self.learner == "a2c":
             return {"policy": 2, "value": 1}
         if self.input == "joint":
-            found = {"own": 1, "reply": 2}
+            found = {"own": 1, "reply": 2 if self.players == 2 else 2 * self.players}
         else:
             found = {"next": 5, "action": 2, "reward": 1}
         return found | ({"q": 2} if self.q_head else {})

@@ -24,6 +24,7 @@ Agents i and i xor 1 are partners. Shapes: A agents, T rounds.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -83,6 +84,10 @@ class PPI:
                 "games against the other learner need two learners of each seed side by side,"
                 f" got {self.agents}: use ppi.pairs, tabular_share = 1, or a rival"
             )
+        if self.settings.other_payoffs is not None and any(
+            learner != i % 2 for i, (_, learner) in enumerate(self.agents)
+        ):
+            raise ValueError("learners with payoffs of their own must be 0 and 1 of each seed")
         if self.rival is not None and self.settings.q == "env":
             raise ValueError("q 'env' knows partners and tabular opponents only, not a rival")
 
@@ -92,17 +97,30 @@ class PPI:
         self.stack = models.build(self.settings.model, streams)
         self.adam = ppi_fit.optimiser(self.stack, self.settings)
 
-    def pretrain(self) -> None:
-        """D_0, the first fit, and its gap to the prediction limit on held-out games."""
+    def pretrain(self, games: np.ndarray | None = None, z: np.ndarray | None = None) -> None:
+        """D_0, the first fit, and its gap to the prediction limit on held-out games.
+
+        games: codes (A, first_games, T) in the place of D_0, as a step of the mechanism that
+        carries the data of the step before; z (A, first_games, 10) with identity. ValueError if
+        this run has its D_0, or for another number of games.
+        """
         if self.phase >= 0:
             raise ValueError("this run has its D_0 already: call advance")
         settings = self.settings
-        codes, z, _ = ppi_data.random_games(self.agents, settings, settings.first_games, "D0")
-        self.store.add(codes, z)
+        if games is None:
+            games, z = self._random()
+        if games.shape[1] != settings.first_games:
+            raise ValueError(f"got {games.shape[1]} games, first_games is {settings.first_games}")
+        self.store.add(games, z)
         self.fitted = self._fit(1, settings.first_steps)
         self.phase = 0
         if np.isfinite(settings.gate):
             self.gap = self.measured_gap()
+
+    def _random(self) -> tuple[np.ndarray, np.ndarray | None]:
+        """Codes and z of D_0."""
+        n = self.settings.first_games
+        return ppi_data.random_games(self.agents, self.settings, n, "D0")[:2]
 
     def measured_gap(self) -> np.ndarray:
         """(A,) loss of the opponent's action in fresh D_0 games, above that of the best predictor
@@ -134,14 +152,19 @@ class PPI:
             if settings.reinit:
                 self._fresh(phase)
             self.fitted = self._fit(phase, settings.steps)
-        games = ppi_data.tables(self.agents, settings, phase, self.rival is not None)
+        codes, z, learners = self._collect(phase)
+        self.store.add(codes, z)
+        self.rows.append(self._measure(codes, learners))
+        self.phase = phase
+        return codes
+
+    def _collect(self, phase: int) -> tuple[np.ndarray, np.ndarray | None, int]:
+        """Codes and z of the games R_k, and how many of them, the first, are against learners."""
+        games = ppi_data.tables(self.agents, self.settings, phase, self.rival is not None)
         table, chance, luck = games
         rival = None if self.rival is None else (self.rival, luck)
         codes = batch_play.play(self.actor(phase), table, chance, rival)
-        self.store.add(codes, None if table.z is None else table.z.numpy())
-        self.rows.append(self._measure(codes, table.learners))
-        self.phase = phase
-        return codes
+        return codes, None if table.z is None else table.z.numpy(), table.learners
 
     def _gate(self) -> None:
         if self.phase < 0:
@@ -158,18 +181,23 @@ class PPI:
         """The agents as they play now. scale: of the decision noise · phase, purpose: names of the
         rollouts' generators."""
         streams = ppi_data.generators(self.agents, purpose, phase)
-        return ppi_q.Improved(self.stack, self.settings, scale, streams)
+        now = replace(self.settings, noise=self.settings.noise_at(phase))
+        return ppi_q.Improved(self.stack, now, scale, streams)
 
     def _measure(self, codes: np.ndarray, learners: int) -> np.ndarray:
         """(A, columns) of the games of a phase; NaN where there is none."""
         found = np.full((len(codes), len(COLUMNS)), np.nan)
         for k, part in enumerate((codes[:, :learners], codes[:, learners:])):
             if part.shape[1]:
-                found[:, 4 * k : 4 * k + 4] = measures(part, self.settings)
+                found[:, 4 * k : 4 * k + 4] = self._means(part)
         for k, name in enumerate(ppi_fit.PARTS):
             if name in self.fitted:
                 found[:, 4 * len(KINDS) + k] = self.fitted[name]
         return found
+
+    def _means(self, codes: np.ndarray) -> np.ndarray:
+        """(A, 4) of MEASURES of the games codes (A, n, T)."""
+        return measures(codes, self.settings)
 
     def table(self) -> pd.DataFrame:
         """One row per phase and agent: seed, learner, phase, gap, and COLUMNS."""
@@ -247,7 +275,11 @@ class PPI:
 
 
 def measures(codes: np.ndarray, settings: PPISettings) -> np.ndarray:
-    """(A, 4) cooperation and reward of the agent, then of its opponent; codes (A, n, T)."""
+    """(A, 4) cooperation and reward of the agent, then of its opponent; codes (A, n, T) of learners
+    0, 1, 0, 1, … where these have different payoffs."""
     own, other = batch_play.own_actions(codes), batch_play.other_actions(codes)
-    values = (own, settings.payoffs.of(own, other), other, settings.payoffs.of(other, own))
-    return np.stack([value.mean(axis=(1, 2), dtype=np.float64) for value in values], axis=1)
+    rows = []
+    for i, (x, y) in enumerate(zip(own, other, strict=True)):
+        paid, theirs = settings.payoffs_of(i % 2).of(x, y), settings.payoffs_of(1 - i % 2).of(y, x)
+        rows.append([value.mean(dtype=np.float64) for value in (x, paid, y, theirs)])
+    return np.array(rows)

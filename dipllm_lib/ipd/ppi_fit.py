@@ -50,12 +50,15 @@ def losses(
 ) -> dict[str, torch.Tensor]:
     """Means by agent, each (A,): own (4), reply (3), and where the model has the heads observation
     (3), reward (5) and q, in units of 0.1 return. heads: of the features of codes (A, B, T)."""
-    own, other = (
-        torch.from_numpy(actions(codes).astype(bool))
-        for actions in (batch_play.own_actions, batch_play.other_actions)
-    )
-    reply = torch.where(own, heads["reply"][..., 0], heads["reply"][..., 1])
-    found = {"own": surprise(heads["own"], own), "reply": surprise(reply, other)}
+    players = settings.model.players
+    own = torch.from_numpy(codes <= players)  # codes of an own C come first
+    found = {"own": surprise(heads["own"], own)}
+    if players > 2:
+        found["reply"] = counted(heads["reply"], own, codes, players)
+    else:
+        other = torch.from_numpy(batch_play.other_actions(codes).astype(bool))
+        reply = torch.where(own, heads["reply"][..., 0], heads["reply"][..., 1])
+        found["reply"] = surprise(reply, other)
     if "next" in heads and heads["next"].dim() > heads["reply"].dim():
         after = torch.where(own[..., None], heads["next"][..., 0, :], heads["next"][..., 1, :])
         seen = torch.from_numpy(codes.astype(np.int64))[..., None]
@@ -73,6 +76,17 @@ def losses(
 def surprise(logits: torch.Tensor, happened: torch.Tensor) -> torch.Tensor:
     """(A,) mean of -log of the probability of what happened; logits of True."""
     return softplus(torch.where(happened, -logits, logits)).mean(dim=(1, 2))
+
+
+def counted(
+    reply: torch.Tensor, own: torch.Tensor, codes: np.ndarray, players: int
+) -> torch.Tensor:
+    """(A,) mean loss of the number of others that played C, in games of n > 2 players; reply: 2n
+    logits of n - 1 … 0 given the own C, then given the own D; own: bool, codes: both (A, B, T)."""
+    given_c, given_d = reply.split(players, -1)
+    logits = torch.where(own[..., None], given_c, given_d)
+    number = torch.from_numpy((codes.astype(np.int64) - 1) % players)[..., None]
+    return -logits.log_softmax(-1).gather(-1, number).mean(dim=(1, 2, 3))
 
 
 def fit(

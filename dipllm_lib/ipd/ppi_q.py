@@ -57,9 +57,15 @@ def noise_floor(noise: float) -> float:
 def returns(codes: np.ndarray, settings: PPISettings) -> np.ndarray:
     """(…, T - H + 1) float32 discounted sums over H rounds from each round that has H rounds left.
 
-    codes: uint8 (…, T) rounds in the own view.
+    codes: uint8 (…, T) rounds in the own view; (A, …, T) of learners 0, 1, 0, 1, … where these have
+    different payoffs.
     """
-    rewards = settings.payoffs.by_state[codes.astype(np.int64) - 1]
+    index = codes.astype(np.int64) - 1
+    if settings.other_payoffs is None:
+        rewards = settings.payoffs.by_state[index]
+    else:
+        pay = [settings.payoffs_of(i % 2).by_state for i in range(len(codes))]
+        rewards = np.stack([own[part] for own, part in zip(pay, index, strict=True)])
     windows = np.lib.stride_tricks.sliding_window_view(rewards, settings.horizon, axis=-1)
     weights = settings.discount ** np.arange(settings.horizon)
     return (windows @ weights).astype(np.float32)

@@ -9,11 +9,13 @@ returns what an unbroken one would:
     state.npz      everything else; written last, its phase says which of the others count
 
 Pre-training can be shared: a task whose own folder is empty starts from `first`, the folder that
-`pretrain` filled for the same seeds, learners, pool, model and D_0, whatever its phases.
+`pretrain` filled for the same seeds, learners, pool, model and D_0, whatever its phases. `place`
+gives a task any other beginning, as the data or the weights of another run.
 """
 
 import io
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +23,7 @@ import numpy as np
 import pandas as pd
 
 from dipllm_lib.ipd import evaluate
+from dipllm_lib.ipd.batch_play import Actor
 from dipllm_lib.ipd.evaluate import Probe, ProbeSettings
 from dipllm_lib.ipd.ppi import PPI, pairs
 from dipllm_lib.ipd.ppi_settings import PPISettings
@@ -32,7 +35,10 @@ DATA = ("data.", "z.")  # names of arrays that are kept phase by phase
 @dataclass(frozen=True)
 class Task:
     """probe_phases: when probes are played, at the named levels of evaluate.NOISE · folder: where
-    the block is kept, None keeps nothing · first: folder of a shared pre-training, or None."""
+    the block is kept, None keeps nothing · first: folder of a shared pre-training, or None · rival:
+    (phase, purpose) -> the frozen agents that take the place of the partners in the games of that
+    phase, with generators of their own where they need any; also the opponent `frozen` of probes.
+    """
 
     settings: PPISettings
     seeds: tuple[int, ...]
@@ -42,6 +48,7 @@ class Task:
     levels: tuple[str, ...] = tuple(evaluate.NOISE)
     folder: Path | None = None
     first: Path | None = None
+    rival: Callable[[int, str], Actor] | None = None
 
     @property
     def agents(self) -> list[tuple[int, int]]:
@@ -72,6 +79,8 @@ def train(task: Task) -> Result:
     probes = [_load_probe(task, k) for k in task.probe_phases if k <= run.phase]
     while run.phase < task.settings.phases:
         start = time.process_time()
+        if task.rival is not None:
+            run.rival = task.rival(run.phase + 1, "games")
         run.advance()
         seconds = np.append(seconds, time.process_time() - start)
         if run.phase in task.probe_phases:
@@ -89,24 +98,43 @@ def probe(run: PPI, task: Task) -> Probe:
         level: run.actor(run.phase, evaluate.NOISE[level], f"probe {level}")
         for level in task.levels
     }
-    return evaluate.probe(actors, run.agents, run.phase, task.probe)
+    frozen = None if task.rival is None else task.rival(run.phase, "probe")
+    return evaluate.probe(actors, run.agents, run.phase, task.probe, frozen)
+
+
+def state(folder: Path) -> dict[str, np.ndarray]:
+    """All that a folder keeps of a run, as `PPI.state`, and `seconds`."""
+    found = load(folder / "state.npz")
+    for k in range(int(found["phase"]) + 1):
+        found |= load(folder / f"data.{k}.npz")
+    return found
+
+
+def place(task: Task, beginning: dict[str, np.ndarray]) -> None:
+    """Let a task whose folder is empty begin with this state of phase 0; one that has begun stays.
+
+    ValueError for a task without a folder, or a state of another phase.
+    """
+    if task.folder is None or int(beginning["phase"]) != 0:
+        raise ValueError("a beginning is a state of phase 0, placed in the folder of a task")
+    if not (task.folder / "state.npz").exists():
+        _write(task.folder, dict(beginning), 0, np.empty(0))
 
 
 def _begin(task: Task) -> tuple[PPI, np.ndarray]:
     """The run where it stands, and its CPU seconds so far."""
+    rival = None if task.rival is None else task.rival(0, "games")
     for folder in (task.folder, task.first):
         if folder is not None and (folder / "state.npz").exists():
-            state = load(folder / "state.npz")
-            for k in range(int(state["phase"]) + 1):
-                state |= load(folder / f"data.{k}.npz")
-            seconds = state.pop("seconds")
-            if folder == task.first and state["phase"] > 0:
+            kept = state(folder)
+            seconds = kept.pop("seconds")
+            if folder == task.first and kept["phase"] > 0:
                 raise ValueError(f"{folder.name} holds phases, not a pre-training alone")
-            run = PPI.resume(task.settings, task.agents, state)
+            run = PPI.resume(task.settings, task.agents, kept, rival)
             if folder == task.first:
                 _keep(task, run, seconds, [])
             return run, seconds
-    run, start = PPI(task.settings, task.agents), time.process_time()
+    run, start = PPI(task.settings, task.agents, rival), time.process_time()
     run.pretrain()
     seconds = np.array([time.process_time() - start])
     _keep(task, run, seconds, [])
@@ -117,12 +145,16 @@ def _keep(task: Task, run: PPI, seconds: np.ndarray, probes: list[Probe]) -> Non
     """Write what is new since the phase before."""
     if task.folder is None:
         return
-    state = run.state(games=(run.phase,))
-    data = {name: state.pop(name) for name in list(state) if name.startswith(DATA)}
-    save(task.folder / f"data.{run.phase}.npz", data)
     if probes and probes[-1].phase == run.phase:
         save(task.folder / f"probe.{run.phase}.npz", probes[-1].arrays())
-    save(task.folder / "state.npz", state | {"seconds": seconds})
+    _write(task.folder, run.state(games=(run.phase,)), run.phase, seconds)
+
+
+def _write(folder: Path, found: dict[str, np.ndarray], phase: int, seconds: np.ndarray) -> None:
+    """The games of a phase, then everything else."""
+    data = {name: found.pop(name) for name in list(found) if name.startswith(DATA)}
+    save(folder / f"data.{phase}.npz", data)
+    save(folder / "state.npz", found | {"seconds": seconds})
 
 
 def save(path: Path, arrays: dict[str, np.ndarray]) -> None:

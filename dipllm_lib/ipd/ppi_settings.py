@@ -41,6 +41,7 @@ class PPISettings:
     model: ModelSettings
     rounds: int = 50  # T of a game; the model may be made for more
     payoffs: Payoffs = field(default_factory=Payoffs)
+    other_payoffs: Payoffs | None = None  # of learner 1, None: the same
     # opponents
     pool: str = "uniform"  # of tabular.POOLS, or `none`
     a: float = 0.5  # both parameters of the pool `beta`
@@ -76,6 +77,7 @@ class PPISettings:
     horizon: int = 15  # rounds of a return
     discount: float = 1.0  # inside Q
     noise: float = 1.2  # sigma of Q(C) - Q(D) at each decision, `head` only, in units of reward
+    last_noise: float | None = None  # sigma in the last phase, on a straight line; None: constant
     rollouts: int = 8  # K per action, `mc` and `env`
     common: bool = False  # the same random numbers for the rollouts of both actions
     rollout_reward: str = "payoff"  # of the sampled pair, or the model's reward head
@@ -100,12 +102,15 @@ class PPISettings:
         if not 0.0 <= self.tabular_share <= 1.0:
             raise ValueError(f"tabular_share {self.tabular_share} lies outside [0, 1]")
         positive = (self.beta, self.lr, self.clip_norm, self.clamp, self.gate)
-        if not all(value > 0 for value in positive) or not self.noise >= 0:
+        sigmas = (self.noise, self.noise if self.last_noise is None else self.last_noise)
+        if not all(value > 0 for value in positive) or not min(sigmas) >= 0:
             raise ValueError("beta, lr, clip_norm, clamp and gate must be > 0, noise >= 0")
         if not 0 < self.discount <= 1:
             raise ValueError(f"discount {self.discount} of Q lies outside (0, 1]")
 
     def _check_model(self) -> None:
+        if self.model.players > 2 and (self.q != "head" or math.isfinite(self.gate)):
+            raise ValueError("more than two players need q 'head' and gate inf: no limit is known")
         wanted = identities.SIZE if self.identity != "none" else 0
         if self.model.z != wanted:
             raise ValueError(
@@ -125,6 +130,8 @@ class PPISettings:
             )
         if self.rollout_reward == "head" and self.model.input == "joint":
             raise ValueError("rollout_reward 'head' needs a reward head: input 'joint' has none")
+        if self.other_payoffs is not None and (self.q != "head" or self.model.input != "joint"):
+            raise ValueError("other_payoffs need q 'head' and a model with input 'joint'")
         if self.q == "head" and self.horizon > self.rounds:
             raise ValueError(
                 f"a return over {self.horizon} rounds does not fit games of {self.rounds}:"
@@ -137,6 +144,19 @@ class PPISettings:
                 f"a {self.model.core} of {self.model.rounds} rounds: these games and their rollouts"
                 f" need {longest}, set model.rounds"
             )
+
+    def payoffs_of(self, learner: int) -> Payoffs:
+        """Payoffs of learner 0 or 1 of a seed; whoever sits opposite of one has the other's."""
+        if self.other_payoffs is None or learner == 0:
+            return self.payoffs
+        return self.other_payoffs
+
+    def noise_at(self, phase: int) -> float:
+        """sigma in a phase, from 1."""
+        if self.last_noise is None or self.phases < 2:
+            return self.noise
+        share = min(max(phase - 1, 0) / (self.phases - 1), 1.0)
+        return self.noise + share * (self.last_noise - self.noise)
 
     @property
     def tabular_games(self) -> int:

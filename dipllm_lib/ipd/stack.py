@@ -13,7 +13,7 @@ from torch import nn
 
 from dipllm_lib.ipd.gru import GRU
 from dipllm_lib.ipd.layers import Linear
-from dipllm_lib.ipd.model_settings import CODES, ModelSettings
+from dipllm_lib.ipd.model_settings import ModelSettings
 from dipllm_lib.ipd.transformer import Transformer
 
 CORES = {"gru": GRU, "transformer": Transformer}
@@ -129,8 +129,9 @@ class Stack(nn.Module):
             wanted = f"(A, n{', T' if axes == 3 else ''}) with A = {self.agents}"
             raise ValueError(f"observations {obs.dtype} {tuple(obs.shape)}: give integers {wanted}")
         low, high = obs.aminmax()
-        if low < 0 or high >= CODES:
-            raise ValueError(f"observations from {low} to {high}: the codes are 0 to {CODES - 1}")
+        codes = self.settings.codes
+        if low < 0 or high >= codes:
+            raise ValueError(f"observations from {low} to {high}: the codes are 0 to {codes - 1}")
 
     def _check_z(self, n: int, z: torch.Tensor | None) -> None:
         wanted = (self.agents, n, self.settings.z) if self.settings.z else None

@@ -23,6 +23,7 @@ and chi = 1, phi = 1/3 is tit for tat.
 Shapes: n agents.
 """
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,6 +41,7 @@ NAMED = {
     "STFT": (0.0, 1.0, 0.0, 1.0, 0.0),  # suspicious: opens with D
     "random": (0.5, 0.5, 0.5, 0.5, 0.5),
 }
+ZD_NAME = re.compile(r"ZD\d+(\.\d+)?")
 FAMILIES = ("TFT", "GTFT", "GRIM", "WSLS", "AllC", "AllD")
 TREMBLES = (0.01, 0.05)
 CHIS = (1.0, 5.0)
@@ -87,9 +89,14 @@ class Tabular:
 
 
 def named(name: str) -> np.ndarray:
-    """(5,) vector of a named strategy; ValueError lists the names."""
+    """(5,) vector of a named strategy; ValueError lists the names.
+
+    `ZD` with a number, as ZD1.5, is the extortionate player of that chi that opens with D.
+    """
+    if ZD_NAME.fullmatch(name):
+        return zd(float(name[2:]), first=0.0)
     if name not in NAMED:
-        raise ValueError(f"unknown strategy {name!r}: use one of {', '.join(NAMED)}")
+        raise ValueError(f"unknown strategy {name!r}: use one of {', '.join(NAMED)}, ZD2, ZD1.5, …")
     return np.array(NAMED[name])
 
 

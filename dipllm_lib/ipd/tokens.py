@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from dipllm_lib.ipd.layers import Linear
-from dipllm_lib.ipd.model_settings import ACTIONS, CODES, OWN, ModelSettings
+from dipllm_lib.ipd.model_settings import ACTIONS, OWN, ModelSettings
 
 
 class Tokens(nn.Module):
@@ -18,7 +18,7 @@ class Tokens(nn.Module):
     def __init__(self, settings: ModelSettings, generators, width: int):
         super().__init__()
         self.input = settings.input
-        self.observation = Linear(generators, CODES, width)
+        self.observation = Linear(generators, settings.codes, width)
         self.single = settings.learner == "a2c" or self.input == "joint"
         if not self.single:
             self.action = Linear(generators, ACTIONS, width)
@@ -36,7 +36,7 @@ class Tokens(nn.Module):
         return self.observation.bias.shape[1] * (3 if beside else 1)
 
     def observations(self) -> torch.Tensor:
-        """(A, 5, width) of the observation alone."""
+        """(A, codes, width) of the observation alone."""
         return self.observation.weight + self.observation.bias.unsqueeze(1)
 
     def actions(self) -> torch.Tensor:

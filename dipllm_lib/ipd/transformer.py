@@ -25,7 +25,7 @@ from torch import nn
 from torch.nn.functional import gelu, scaled_dot_product_attention
 
 from dipllm_lib.ipd.layers import LayerNorm, Linear, stacked
-from dipllm_lib.ipd.model_settings import CODES, ModelSettings
+from dipllm_lib.ipd.model_settings import ModelSettings
 from dipllm_lib.ipd.tokens import Tokens
 
 OFFSETS = {1: (0,), 3: (-1, 0, 1, 2, 2)}  # positions within a round, by tokens of a round
@@ -86,7 +86,7 @@ class Transformer(nn.Module):
             Block(generators, width, settings.heads) for _ in range(settings.layers)
         )
         self.norm = LayerNorm(generators, width)
-        self.register_buffer("hot", torch.eye(CODES), persistent=False)
+        self.register_buffer("hot", torch.eye(settings.codes), persistent=False)
         self.register_buffer("offsets", torch.tensor(OFFSETS[settings.tokens]), persistent=False)
 
     def table(self) -> torch.Tensor:

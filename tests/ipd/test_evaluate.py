@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
-from dipllm_lib.ipd import evaluate, tabular
+from dipllm_lib.ipd import evaluate, exact, game, tabular
 from dipllm_lib.ipd.batch_play import MemoryOne
+from dipllm_lib.ipd.certainty import CertaintyEquivalent
 from dipllm_lib.ipd.evaluate import ProbeSettings
+from dipllm_lib.run import seeding
 
 AGENTS = [(0, 0), (0, 1), (7, 0), (7, 1)]
 TEN = ProbeSettings(rounds=30, games=40)
@@ -131,3 +133,42 @@ def test_the_arrays_of_a_probe_give_it_back():
     found = probed("random")
     again = evaluate.Probe(TEN, AGENTS, 3, ("on",), **found.arrays())
     assert again.table().equals(found.table())
+
+
+def test_frozen_agents_and_the_bayes_player_are_opponents():
+    """TFT with a frozen AllD as with AllD; with the player that counts as in single games."""
+    settings = ProbeSettings(rounds=30, games=4, opponents=("frozen", "Bayes", "AllD"))
+    levels = {"on": MemoryOne(tabular.named("TFT"))}
+    frozen = MemoryOne(tabular.named("AllD"))
+    found = evaluate.probe(levels, AGENTS, 3, settings, frozen)
+    x, y = row(found, "frozen"), row(found, "AllD")
+    assert (
+        (x.reward, x.other_reward) == (y.reward, y.other_reward) == pytest.approx((-1 / 30, 2 / 30))
+    )
+    assert np.isnan(x.alld) and not np.isnan(y.alld)
+    left = tabular.Tabular(tabular.named("TFT"))
+    pair = seeding.child(0, "x"), seeding.child(0, "y")
+    games = game.play(left, CertaintyEquivalent(30), 1, 30, pair)
+    curve = found.by_round().query("seed == 7 and seat == 1 and opponent == 'Bayes'")
+    assert curve["other_cooperation"].tolist() == games.right[0].tolist()
+    with pytest.raises(ValueError, match="needs the frozen agents"):
+        evaluate.probe(levels, AGENTS, 3, settings)
+
+
+def test_given_opponents_change_nothing_for_the_others():
+    levels = {"on": MemoryOne(tabular.named("random"))}
+    some = ProbeSettings(rounds=20, games=6, opponents=("learner", "TFT", "tabular"))
+    more = ProbeSettings(rounds=20, games=6, opponents=("Bayes", "learner", "TFT", "tabular"))
+    a, b = (evaluate.probe(levels, AGENTS, 3, x).table() for x in (some, more))
+    b = b[b["opponent"] != "Bayes"].reset_index(drop=True)
+    assert a.equals(b)
+
+
+def test_zd_players_are_opponents_by_name():
+    levels = {"on": MemoryOne(tabular.named("AllC"))}
+    found = evaluate.probe(levels, AGENTS, 1, ProbeSettings(40, 50, ("ZD3",)))
+    got = row(found, "ZD3")
+    s_x, s_y = exact.finite(tabular.zd(3.0, first=0.0), tabular.named("AllC"), 40)
+    assert (got.other_reward, got.reward) == pytest.approx((s_x[0], s_y[0]), abs=0.1)
+    with pytest.raises(ValueError, match="unknown strategy 'ZD'"):
+        ProbeSettings(40, 50, ("ZD",))

@@ -6,7 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dipllm_lib.ipd import ppi_runs, ppi_settings
+from dipllm_lib.ipd import ppi_runs, ppi_settings, tabular
+from dipllm_lib.ipd.batch_play import MemoryOne
 from dipllm_lib.ipd.evaluate import ProbeSettings
 from dipllm_lib.ipd.model_settings import ModelSettings
 from dipllm_lib.ipd.ppi import PPI
@@ -81,3 +82,61 @@ def test_blocks_are_tasks_of_parallel_map():
     there = parallel.map(functools.partial(ppi_runs.train), tasks, workers=2, task_threads=1)
     assert all(equal(a, b) for a, b in zip(here, there, strict=True))
     assert not np.array_equal(here[0].probes.reward, here[1].probes.reward)
+
+
+def rival(phase, purpose):
+    return MemoryOne(tabular.named("AllD" if purpose == "games" else "TFT"))
+
+
+def test_frozen_agents_take_the_place_of_the_partners(tmp_path, monkeypatch):
+    """AllD in the games of the phases, TFT in the probes, and the same after a stop."""
+    settings = replace(SETTINGS, tabular_share=0.0)
+    probe = ProbeSettings(rounds=20, games=5, opponents=("frozen", "TFT"))
+    task = replace(TASK, settings=settings, probe=probe, rival=rival)
+    whole = ppi_runs.train(task)
+    assert (whole.phases["learner_other_cooperation"] == 0).all()
+    assert whole.phases["tabular_reward"].isna().all()
+    frozen = whole.probes[whole.probes["opponent"] == "frozen"]
+    assert (frozen["other_cooperation"] > 0).all()  # TFT opens with C
+    kept, advance = replace(task, folder=tmp_path / "block"), PPI.advance
+
+    def stops(run):
+        if run.phase == 1:
+            raise KeyboardInterrupt
+        return advance(run)
+
+    monkeypatch.setattr(PPI, "advance", stops)
+    with pytest.raises(KeyboardInterrupt):
+        ppi_runs.train(kept)
+    monkeypatch.undo()
+    assert equal(ppi_runs.train(kept), whole)
+
+
+def test_a_task_can_begin_with_any_state_of_phase_0(tmp_path):
+    """The pre-training of a run, placed: the run itself. A task that has begun stays as it is."""
+    run = PPI(SETTINGS, TASK.agents)
+    run.pretrain()
+    task = replace(TASK, folder=tmp_path / "block")
+    ppi_runs.place(task, run.state())
+    found = ppi_runs.train(task)
+    assert equal(found, ppi_runs.train(TASK)) and len(found.seconds) == 3
+    ppi_runs.place(task, run.state())
+    assert equal(ppi_runs.train(task), found)
+    assert int(ppi_runs.state(task.folder)["phase"]) == 3
+    run.advance()
+    with pytest.raises(ValueError, match="a state of phase 0"):
+        ppi_runs.place(replace(task, folder=tmp_path / "new"), run.state())
+    with pytest.raises(ValueError, match="a state of phase 0"):
+        ppi_runs.place(TASK, run.state())
+
+
+def test_games_of_another_run_can_stand_for_d0():
+    """D_0 itself as given games: the same weights. Another number of games is refused."""
+    own, given = PPI(SETTINGS, TASK.agents), PPI(SETTINGS, TASK.agents)
+    own.pretrain()
+    games = own.state()["data.0"]
+    given.pretrain(games)
+    a, b = own.state(), given.state()
+    assert all(np.array_equal(a[name], b[name], equal_nan=True) for name in a) and set(a) == set(b)
+    with pytest.raises(ValueError, match="got 10 games, first_games is 60"):
+        PPI(SETTINGS, TASK.agents).pretrain(games[:, :10])

@@ -152,3 +152,12 @@ def test_what_is_no_agent_is_refused(vectors, message):
 def test_agents_must_fit_the_games():
     with pytest.raises(ValueError, match="3 agents cannot play 4 games"):
         tabular.Tabular(np.full((3, 5), 0.5)).start(4)
+
+
+def test_zd_players_have_names():
+    np.testing.assert_array_equal(tabular.named("ZD1.5"), tabular.zd(1.5, first=0.0))
+    np.testing.assert_array_equal(tabular.named("ZD3")[0], 0.0)
+    with pytest.raises(ValueError, match="extortion factor chi 0.5"):
+        tabular.named("ZD0.5")
+    with pytest.raises(ValueError, match="unknown strategy 'ZDx'"):
+        tabular.named("ZDx")
