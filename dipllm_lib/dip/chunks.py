@@ -5,9 +5,12 @@ whichever games are played beside it. So the size of a chunk changes how often s
 and how many turns a policy answers in one call, never a game. A chunk of 1 keeps game by game; for
 a language model a chunk should fill a batch.
 
-    games   in this process, saved games are kept: language models, what the case study reads
-    rows    on the workers of the profile, only rows are kept: cheap players, many pairings (a saved
-            game has about 60 kB, a row 0.3 kB)
+    games   saved games are kept: those of the language models, which the case study reads
+    rows    only rows are kept: cheap players, many pairings (a saved game has about 60 kB, a row
+            0.3 kB)
+
+Both play on the workers of the profile, so the agents must be such that they can be sent to a
+process; a language model goes as a `lm_play.Stored`.
 """
 
 import re
@@ -53,35 +56,47 @@ def key(plan: Plan, part: range, prefix: str = "") -> str:
     return f"{name}.{part.start}-{part.stop - 1}"
 
 
-def games(shelf: Shelf, plan: Plan, size: int, prefix: str = "") -> list[Game]:
-    """All games of a plan, played here, a kept task for each chunk.
+def games(
+    shelf: Shelf, plans: Sequence[Plan], size: int, prefix: str = "", workers: int | None = None
+) -> list[list[Game]]:
+    """All games of each plan; a chunk is a task.
 
-    prefix: tells plans of one notebook apart whose agents have the same names.
+    prefix: tells plans of one notebook apart whose agents have the same names. workers: at most so
+    many processes.
     """
-    saved = []
-    for part in ranges(plan.games, size):
-        saved += shelf.task(key(plan, part, prefix), lambda part=part: _saved(plan, part))
-    return [Game.from_saved(one) for one in saved]
+    parts, keys = _parts(plans, size, prefix)
+    found = iter(shelf.tasks(chunk_games, parts, keys, "games", workers))
+    return [
+        [Game.from_saved(one) for _ in ranges(plan.games, size) for one in next(found)]
+        for plan in plans
+    ]
 
 
-def _saved(plan: Plan, part: range) -> list[dict]:
-    return [played.to_saved() for played in plan.play(part)]
+def chunk_games(task: tuple[Plan, range]) -> list[dict]:
+    """Task: (plan, numbers) -> these games as saved."""
+    plan, numbers = task
+    return [played.to_saved() for played in plan.play(numbers)]
+
+
+def _parts(
+    plans: Sequence[Plan], size: int, prefix: str
+) -> tuple[list[tuple[Plan, range]], list[str]]:
+    """Every chunk of every plan, and the names of their tasks."""
+    parts = [(plan, part) for plan in plans for part in ranges(plan.games, size)]
+    return parts, [key(plan, part, prefix) for plan, part in parts]
 
 
 def rows(
     shelf: Shelf, plans: Sequence[Plan], size: int, prefix: str = "", text: str = "games"
 ) -> pd.DataFrame:
-    """The rows of all games of all plans, one plan after the other, played on the workers; a chunk
-    is a task. The agents must be such that they can be sent to a process: no language models.
-    """
-    parts = [(plan, part) for plan in plans for part in ranges(plan.games, size)]
-    keys = [key(plan, part, prefix) for plan, part in parts]
+    """The rows of all games of all plans, one plan after the other; a chunk is a task."""
+    parts, keys = _parts(plans, size, prefix)
     found = shelf.tasks(chunk_rows, parts, keys, text)
     tables = [pd.DataFrame(part["data"], columns=part["columns"]) for part in found]
     return pd.concat(tables, ignore_index=True)
 
 
 def chunk_rows(task: tuple[Plan, range]) -> dict[str, list]:
-    """(plan, numbers) -> the rows of these games: columns and data, JSON-able."""
+    """Task: (plan, numbers) -> the rows of these games: columns and data, JSON-able."""
     plan, numbers = task
     return plan.table(plan.play(numbers), numbers).to_dict("split", index=False)

@@ -21,7 +21,9 @@ Shapes: N new tokens of all rows, B rows of a pass, T tokens of the largest tree
 width. Keys, and values, of a layer: (rows, key heads, columns, head size).
 """
 
+import functools
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -32,6 +34,7 @@ from dipllm_lib.lm.packing import Tree
 
 ROOM = 64  # columns are added in multiples of it
 LEAST = 8  # tokens of a pass; what is missing is filled up and thrown away
+BLOCK = 32  # tokens of a row whose attention is computed together, over the columns that they see
 
 
 def chain(tokens: Sequence[int]) -> Tree:
@@ -103,7 +106,8 @@ class Cache:
         depth = np.concatenate([np.asarray(tree.depths, np.int64) for tree in trees])
         ids = np.concatenate([np.asarray(tree.tokens, np.int64) for tree in trees])
         columns, slots = starts.repeat(sizes) + node, lines.repeat(sizes) * mask.shape[1] + node
-        place = _Place((rows.repeat(sizes), columns, slots), cut, mask.shape[1])
+        widths = np.bincount(lines, sizes, span)
+        place = _Place((rows.repeat(sizes), columns, slots), cut, mask.shape[1], widths)
         return self._forward(ids, starts.repeat(sizes) + depth, mask, place)
 
     def _mask(self, lines, span: int, starts, sizes, trees: Sequence[Tree]) -> np.ndarray:
@@ -132,7 +136,10 @@ class Cache:
         exact = _is_exact(x.dtype, device)
         bias = torch.zeros(mask.shape, dtype=torch.float32 if exact else x.dtype)
         bias = bias.masked_fill_(torch.from_numpy(~mask), -torch.inf)
-        bias = bias.repeat(1, self.groups, 1)[:, None]  # (B, 1, groups T, C)
+        bias = bias.repeat_interleave(self.groups, 1)[:, None]  # (B, 1, T groups, C)
+        attend = scaled_dot_product_attention
+        if exact:
+            attend = functools.partial(_exact, blocks=_blocks(mask, place.widths, self.groups))
         cos, sin = (part[0][:, None] for part in turn)
         for layer, kept in zip(self.model.layers, self.layers, strict=True):
             device = kept[0].device
@@ -140,13 +147,13 @@ class Cache:
                 x, cos, sin, bias = (t.to(device) for t in (x, cos, sin, bias))
             at = place.on(device)
             found = self._attend(
-                layer.self_attn, layer.input_layernorm(x), cos, sin, bias, kept, at
+                layer.self_attn, layer.input_layernorm(x), cos, sin, bias, kept, at, attend
             )
             x = x + found
             x = x + layer.mlp(layer.post_attention_layernorm(x))
         return self.model.norm(x.to(self.model.norm.weight.device))[:count]
 
-    def _attend(self, attention, x, cos, sin, bias, kept, at) -> torch.Tensor:
+    def _attend(self, attention, x, cos, sin, bias, kept, at, attend) -> torch.Tensor:
         """Self-attention of the new tokens x (N, H); their keys and values enter `kept`."""
         rows, columns, slots, cut, width = at
         query = _turned(attention.q_proj(x).view(len(x), -1, self.size), cos, sin)
@@ -159,12 +166,11 @@ class Cache:
         table = query.new_zeros(count * width, self.key_heads, self.groups, self.size)
         table[slots] = query[: len(slots)].view(-1, self.key_heads, self.groups, self.size)
         table = table.view(count, width, self.key_heads, self.groups, self.size)
-        table = table.permute(0, 2, 3, 1, 4).reshape(count, self.key_heads, -1, self.size)
+        table = table.transpose(1, 2).reshape(count, self.key_heads, -1, self.size)
         keys, values = kept[0][cut, :, :columns], kept[1][cut, :, :columns]
-        attend = _exact if keys.dtype != values.dtype else scaled_dot_product_attention
         found = attend(table, keys, values, attn_mask=bias, scale=attention.scaling)
-        found = found.view(count, self.key_heads, self.groups, width, self.size)
-        found = found.permute(0, 3, 1, 2, 4).reshape(count * width, -1)[slots]
+        found = found.view(count, self.key_heads, width, self.groups * self.size)
+        found = found.transpose(1, 2).reshape(count * width, -1)[slots]
         return attention.o_proj(torch.nn.functional.pad(found, (0, 0, 0, len(x) - len(found))))
 
     def keep(self, rows: Sequence[int], paths: Sequence[Sequence[int]]) -> None:
@@ -204,10 +210,18 @@ class Cache:
 
 
 class _Place:
-    """Where the N tokens of a pass lie: row and column of the cache, slot of the padded batch."""
+    """Where the N tokens of a pass lie: row and column of the cache, slot of the padded batch;
+    widths (B,): tokens of each of its lines.
+    """
 
-    def __init__(self, arrays: tuple[np.ndarray, ...], cut: slice | torch.Tensor, width: int):
-        self.arrays, self.cut, self.width = arrays, cut, width
+    def __init__(
+        self,
+        arrays: tuple[np.ndarray, ...],
+        cut: slice | torch.Tensor,
+        width: int,
+        widths: np.ndarray,
+    ):
+        self.arrays, self.cut, self.width, self.widths = arrays, cut, width, widths
         self._on: dict = {}
 
     def on(self, device: torch.device) -> tuple:
@@ -229,17 +243,50 @@ def _is_exact(dtype: torch.dtype, device: torch.device) -> bool:
     return dtype == torch.bfloat16 and not device.type.startswith("cuda")
 
 
+@dataclass(frozen=True)
+class _Block:
+    """The queries `first` to `last` of the lines of a pass that have some there, and how many
+    columns they see.
+    """
+
+    lines: slice | np.ndarray
+    first: int
+    last: int
+    columns: int
+
+
+def _blocks(mask: np.ndarray, widths: np.ndarray, groups: int) -> list[_Block]:
+    """The blocks of a pass; mask: bool (B, T, C); widths (B,): tokens of a line; a token has
+    `groups` queries.
+    """
+    found = []
+    for first in range(0, mask.shape[1], BLOCK):
+        last = min(first + BLOCK, mask.shape[1])
+        here = np.flatnonzero(widths > first)
+        lines = here if first and len(here) < len(mask) else slice(None)  # a slice copies no keys
+        columns = int(np.flatnonzero(mask[lines, first:last].any((0, 1)))[-1]) + 1
+        found.append(_Block(lines, first * groups, last * groups, columns))
+    return found
+
+
 def _exact(
     query: torch.Tensor,
     keys: torch.Tensor,
     values: torch.Tensor,
     attn_mask: torch.Tensor,
     scale: float,
+    blocks: Sequence[_Block],
 ) -> torch.Tensor:
     """Attention of bfloat16 queries to float32 keys and float64 values, in bfloat16; see the
     module's text. The rounding of the float64 sums is far below that of the result.
     """
-    scores = torch.matmul(query.float(), keys.transpose(-1, -2)).mul_(scale).add_(attn_mask)
-    weights = scores.sub_(scores.amax(-1, keepdim=True)).exp_().double()
-    found = torch.matmul(weights, values).div_(weights.sum(-1, keepdim=True))
-    return found.to(query.dtype)
+    found = torch.zeros_like(query)
+    for block in blocks:
+        at = block.lines, slice(None), slice(block.first, block.last)
+        seen = block.lines, slice(None), slice(block.columns)
+        scores = torch.matmul(query[at].float(), keys[seen].transpose(-1, -2)).mul_(scale)
+        scores.add_(attn_mask[at][..., : block.columns])
+        weights = scores.sub_(scores.amax(-1, keepdim=True)).exp_().double()
+        sums = torch.matmul(weights, values[seen]).div_(weights.sum(-1, keepdim=True))
+        found[at] = sums.to(query.dtype)
+    return found

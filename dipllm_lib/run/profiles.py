@@ -309,7 +309,8 @@ class Profile:
     """One run: who it is for, its threads, and the settings of the three studies.
 
     threads: torch and BLAS threads of a notebook's kernel. task_threads: those of each task of `parallel.map`, the
-    same on every backend. workers: processes of `parallel.map`. offline: nothing may contact a network.
+    same on every backend. workers: processes of `parallel.map`. model_workers: those whose tasks open the main language
+    model, one each. offline: nothing may contact a network.
     """
 
     name: str
@@ -317,6 +318,7 @@ class Profile:
     threads: int
     task_threads: int
     workers: int
+    model_workers: int
     offline: bool
     dip: DiplomacySettings
     ipd: IPDSettings
@@ -342,6 +344,7 @@ def load(profile: str, seed: int) -> Profile:
         threads=2,
         task_threads=1,
         workers={"smoke": 2, "cpu": 2, "paper": 16}[profile],
+        model_workers={"smoke": 2, "cpu": 2, "paper": 1}[profile],
         offline=profile != "paper",
         **{key: cls.of(profile) for key, cls in STUDIES.items()},
     )

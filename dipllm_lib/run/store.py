@@ -204,10 +204,19 @@ class Shelf:
         return self.tasks_done.one(name, compute)
 
     def tasks(
-        self, function: Callable, tasks: Sequence, keys: Sequence[str], text: str = ""
+        self,
+        function: Callable,
+        tasks: Sequence,
+        keys: Sequence[str],
+        text: str = "",
+        workers: int | None = None,
     ) -> list:
-        """`parallel.map` with the profile's workers and threads, each result kept by its key."""
-        workers, threads = self.profile.workers, self.profile.task_threads
+        """`parallel.map` with the profile's workers and threads, each result kept by its key.
+
+        workers: at most so many, for tasks that need much memory.
+        """
+        most, threads = self.profile.workers, self.profile.task_threads
+        workers = most if workers is None else min(workers, most)
         return self.tasks_done.many(function, tasks, keys, workers, threads, text)
 
     def training(self, name: str) -> Path:

@@ -204,8 +204,12 @@ def test_games_are_the_same_in_whatever_chunks(played, home):
     profile = replace(profiles.load("smoke", 0), workers=1)
     wanted = [json.dumps(g.to_saved()) for g in together]
     shelf = store.Shelf("11_evaluation", profile, profile.dip)
-    found = chunks.games(shelf, pair, 5)
+    (found,) = chunks.games(shelf, [pair], 5)
     assert [json.dumps(g.to_saved()) for g in found] == wanted
+    two = chunks.games(shelf, [p for p, _ in played], 4, "both ")
+    assert [[g.to_saved() for g in own] for own in two] == [
+        [g.to_saved() for g in own] for _, own in played
+    ]
     assert [r.stop - r.start for r in chunks.ranges(14, 5)] == [5, 5, 4]
     rows = chunks.rows(shelf, [p for p, _ in played], 6)
     pd.testing.assert_frame_equal(rows[:14], pair.table(together, range(14)))
@@ -213,7 +217,7 @@ def test_games_are_the_same_in_whatever_chunks(played, home):
     sent = pickle.loads(pickle.dumps((pair, range(3, 5))))
     assert chunks.chunk_rows(sent)["data"] == rows[3:5].to_numpy().tolist()
     with pytest.raises(ValueError, match="a chunk of 0 games"):
-        chunks.games(shelf, pair, 0)
+        chunks.games(shelf, [pair], 0)
     with pytest.raises(ValueError, match="distinct key"):
         chunks.rows(shelf, [pair, pair], 6)
 
@@ -236,8 +240,8 @@ def test_a_stopped_notebook_goes_on_with_the_next_chunk(played, home):
         shelf = store.Shelf("11_evaluation", profile, profile.dip)
         if not asked:
             with pytest.raises(KeyboardInterrupt):
-                chunks.games(shelf, Stops(), 7)
-    found = chunks.games(shelf, Stops(), 7)
+                chunks.games(shelf, [Stops()], 7, workers=1)
+    (found,) = chunks.games(shelf, [Stops()], 7, workers=1)
     assert asked == [list(range(7)), list(range(7, 14)), list(range(7, 14))]
     assert [g.to_saved() for g in found] == [g.to_saved() for g in together]
 

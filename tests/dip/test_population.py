@@ -73,7 +73,7 @@ def test_games_are_the_same_in_whatever_chunks(played, home):
     shelf = store.Shelf("11_evaluation", profile, profile.dip)
     pd.testing.assert_frame_equal(chunks.rows(shelf, [plan], 4), rows)
     assert plan.play([4])[0].to_saved() == games[4].to_saved()
-    found = chunks.games(shelf, plan, 5, "again ")
+    (found,) = chunks.games(shelf, [plan], 5, "again ")
     assert [g.to_saved() for g in found] == [g.to_saved() for g in games]
 
 

@@ -208,3 +208,23 @@ def test_adapters_have_this_dropout_where_they_have_one(tiny):
     layer = backbone.causal.model.layers[0].mlp.up_proj
     assert layer.lora_dropout["first"].p == round(0.05 * 65536) / 65536
     assert isinstance(layer.lora_dropout["second"], torch.nn.Identity)
+
+
+def test_a_merged_adapter_is_the_sum_and_fits_no_other(tiny, tmp_path):
+    """In float32 the logits are those of the adapter; the weights are W + (alpha / r) B A."""
+    backbone = tiny()
+    adapters.attach(backbone, "some", 4, alpha=8)
+    disturb(backbone)
+    adapters.save(backbone, "some", tmp_path, "")
+    before, layer = logits(backbone), backbone.causal.model.layers[1].mlp.down_proj
+    delta = 2 * layer.lora_B["some"].weight @ layer.lora_A["some"].weight
+    expected = (layer.base_layer.weight + delta).detach()
+    adapters.merge(backbone)
+    assert torch.allclose(logits(backbone), before, atol=1e-5)
+    assert torch.allclose(backbone.causal.model.layers[1].mlp.down_proj.weight, expected, atol=1e-6)
+    assert adapters.names(backbone) == [] and backbone.source["merged"] == "some"
+    with pytest.raises(ValueError, match="other weights"):
+        adapters.load(backbone, tmp_path, "again")
+    after = logits(backbone)
+    adapters.merge(backbone)  # nothing to merge
+    assert torch.equal(logits(backbone), after)

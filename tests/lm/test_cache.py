@@ -4,7 +4,7 @@ import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from dipllm_lib.lm import adapters, backbones
+from dipllm_lib.lm import adapters, backbones, cache
 from dipllm_lib.lm.cache import Cache, chain, path_to
 from dipllm_lib.lm.packing import Tree
 
@@ -83,3 +83,24 @@ def test_grows_beyond_its_room(grouped):
         state = cache.read([0], [chain(said[first : first + 30])])[-1]
         cache.keep([0], [range(30)])
     assert close(state, grouped, said)
+
+
+def test_blocks_of_a_bfloat16_pass_change_no_bit(grouped, monkeypatch):
+    """Rows of unlike length with branches, behind what some have read, in blocks of any size."""
+    grouped.model.bfloat16()
+    draws = torch.Generator().manual_seed(1)
+    tokens = [torch.randint(42, (n,), generator=draws).tolist() for n in (9, 70, 31, 5)]
+    trees = [chain(row) for row in tokens]
+    trees[2].add(tokens[1][:20], behind=6)
+
+    def states(size):
+        monkeypatch.setattr(cache, "BLOCK", size)
+        kept = Cache(grouped, 4)
+        kept.read([1, 2], [chain(tokens[0]), chain(tokens[3])])
+        kept.keep([1, 2], [range(9), range(5)])
+        return kept.read([0, 1, 2, 3], trees)
+
+    whole = states(1000)
+    assert all(torch.equal(states(size), whole) for size in (1, 8, 32))
+    alone = Cache(grouped).read([0], [trees[1]])
+    assert torch.equal(alone, Cache(grouped, 4).read([1, 3], [trees[0], trees[1]])[9:])
