@@ -10,6 +10,7 @@ from dipllm_lib.ipd import a2c_settings, mixed_pool, pool_contrasts, ppi_setting
 from dipllm_lib.run import profiles
 
 SMOKE = replace(profiles.load("smoke", 0).ipd, probe_games=6)
+CPU = profiles.load("cpu", 0).ipd
 
 
 @pytest.fixture(autouse=True)
@@ -49,53 +50,40 @@ def test_blocks_of_seeds_and_their_names(tmp_path):
     assert [task.seeds for task in tasks[:3]] == [(3000, 3001), (3002, 3003), (3004,)]
     assert len({task.key for task in tasks}) == len(tasks) == 6
     assert [t.seeds for t in mixed_pool.tasks("mc", ("mixed",), settings, 0, tmp_path)] == [(0,)]
+    own = mixed_pool.tasks("a2c", ("mixed",), settings, 2, tmp_path)
+    assert [t.seeds for t in own] == [(2010,)]  # its recipe was tuned on seed 0
     with pytest.raises(ValueError, match="unknown learner 'dqn'"):
         mixed_pool.Task("dqn", "mixed", settings, (0,), "")
 
 
 def test_remedies_change_what_they_say():
     """One field or a few of the recipe each; the first is the published column at this size."""
-    recipe = replace(mixed_pool.a2c(SMOKE), iterations=SMOKE.a2c_remedy_iterations)
-    paper = a2c_settings.PAPER["mixed"]
+    recipe, paper = mixed_pool.a2c(CPU), a2c_settings.PAPER["mixed"]
     changed = {}
     for name in a2c_settings.REMEDIES:
-        own = mixed_pool.remedy(SMOKE, name)
+        own = mixed_pool.remedy(CPU, name)
         changed[name] = {
             f.name for f in fields(own) if getattr(own, f.name) != getattr(recipe, f.name)
         }
-    column = {"lam_gae", "lam_td", "reward_scale", "entropy", "prediction"}
+    column = {"lr", "lam_gae", "lam_td", "reward_scale", "entropy", "advantage_norm", "pool"}
     assert changed == {
-        "published": column | {"lr", "advantage_norm", "epsilon"},
-        "no_floor": {"epsilon"},
-        "floor_alone": column,
-        "calm": {"calm_at", "calm_lr"},
-        "core": set(),
-        "anneal": {"pool", "beta"},
+        "published": column | {"prediction"},
+        "no_prediction": {"prediction"},
+        "entropy": {"entropy"},
+        "uniform": {"pool"},
+        "floor": {"epsilon"},
     }
-    own = mixed_pool.remedy(SMOKE, "published")
-    assert (own.lr, own.pool, own.entropy.at(0)) == (paper.lr, "uniform", 0.01)
+    own = mixed_pool.remedy(CPU, "published")
+    assert all(getattr(own, name) == getattr(paper, name) for name in column)
     with pytest.raises(ValueError, match="unknown remedy 'hope'"):
-        mixed_pool.remedy(SMOKE, "hope")
-
-
-def test_the_core_of_a_pre_trained_model_is_where_a2c_starts(tmp_path):
-    """Its first policy is 1/2 as always, its features are those of the model of PPI."""
-    settings = replace(SMOKE, a2c_remedy_iterations=1, a2c_block=1, a2c_lr=1e-12)
-    (task,) = mixed_pool.tasks("remedy", ("core",), settings, 0, tmp_path)
-    mixed_pool.run(task)
-    own = mixed_pool.a2c_runs.load(tmp_path / task.key / "state.npz")
-    core = mixed_pool.ppi_runs.load(tmp_path / f"{task.key}.core" / "state.npz")
-    names = [name for name in own if name.startswith("weight/core.")]
-    assert names and len(core["gap"]) == 2
-    for name in names:
-        assert own[name] == pytest.approx(core[name.replace("/", ".")], abs=1e-9)
+        mixed_pool.remedy(CPU, "hope")
 
 
 @pytest.mark.parametrize("learner", mixed_pool.LEARNERS)
 def test_a_task_that_was_stopped_goes_on_to_the_same_result(learner, tmp_path, monkeypatch):
     """Killed in the middle: the rest is trained, and the tables are those of an unbroken run."""
-    settings = replace(SMOKE, mc_phases=3, literal_phases=3, a2c_remedy_iterations=20)
-    arm = "core" if learner == "remedy" else "mixed"
+    settings = replace(SMOKE, mc_phases=3, literal_phases=3)
+    arm = "floor" if learner == "remedy" else "mixed"
     (whole,) = mixed_pool.tasks(learner, (arm,), settings, 0, tmp_path / "whole")
     (parted,) = mixed_pool.tasks(learner, (arm,), settings, 0, tmp_path / "parted")
     expected = mixed_pool.run(whole)
