@@ -209,7 +209,7 @@ CPU_MC = PPISettings(
     pool="beta",
     first_games=5_000,
     games=1_500,
-    phases=20,
+    phases=16,
     q="mc",
     common=True,
 )

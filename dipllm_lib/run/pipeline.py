@@ -104,7 +104,7 @@ GRAPH = (
     ),
     Notebook(
         "04_ipd_mixed_pool",
-        minutes=(0.5, 50, 50000),
+        minutes=(0.5, 35, 50000),
         study="ipd",
         tables={
             "04_exact": CLOSE,
