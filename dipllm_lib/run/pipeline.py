@@ -89,7 +89,7 @@ GRAPH = (
     ),
     Notebook(
         "03_fine_tuning",
-        minutes=(0.3, 26, 3000),
+        minutes=(0.3, 13, 3000),
         reads=("01_anchor.safetensors", "01_selfplay.jsonl", "02_samples.jsonl"),
         files=("03_adapter", "03_model_card.md"),
         tables={
@@ -156,7 +156,7 @@ GRAPH = (
     ),
     Notebook(
         "11_evaluation",
-        minutes=(0.5, 31, 5000),
+        minutes=(0.5, 18, 5000),
         reads=(
             "01_anchor.safetensors",
             "01_value.safetensors",
@@ -186,7 +186,7 @@ GRAPH = (
     ),
     Notebook(
         "12_case_study",
-        minutes=(0.3, 4, 30),
+        minutes=(0.3, 1, 30),
         reads=("01_anchor.safetensors", "01_value.safetensors", "03_adapter", "11_games.jsonl"),
         files=("12_story.md", "12_frames"),
         tables={
