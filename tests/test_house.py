@@ -179,7 +179,7 @@ def test_readme_rows_name_files_of_the_graph():
 
     written = {name for notebook in pipeline.GRAPH for name in notebook.writes}
     section = read("README.md").split("## From the paper to a file")[1].split("\n## ")[0]
-    named = set(re.findall(r"`(\d\d_[\w.]+)/?`", section))
+    named = set(re.findall(r"`(\d\d[a-z]?_[\w.]+)/?`", section))
     assert named and named <= written
 
 
@@ -187,7 +187,7 @@ def test_the_data_card_names_every_file_and_table_of_the_graph_and_no_other():
     from dipllm_lib.run import pipeline
 
     written = {name for n in pipeline.GRAPH for name in (*n.files, *n.tables)}
-    named = set(re.findall(r"`(\d\d_[\w.]+)/?`", read("data/README.md")))
+    named = set(re.findall(r"`(\d\d[a-z]?_[\w.]+)/?`", read("data/README.md")))
     assert named == written
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from dipllm_lib.run import pipeline, profiles
 from dipllm_lib.run.graph import shipped
+from dipllm_lib.run.places import number
 
 ROOT = Path(__file__).resolve().parent.parent
 FILES = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -115,8 +116,8 @@ def test_its_table_is_the_graph(path):
     text = read(path).cells[0].source
     assert set(table_entries(text, "reads")) == set(node.reads)
     assert sorted(table_entries(text, "writes")) == sorted(node.writes)
-    assert all(name < node.number for name in (r[:2] for r in node.reads if not shipped(r)))
-    assert all(name.startswith(node.number) for name in node.writes)
+    assert all(name < node.number for name in (number(r) for r in node.reads if not shipped(r)))
+    assert all(number(name) == node.number for name in node.writes)
 
 
 def test_it_says_what_was_found_where_it_departs_and_what_to_try(path):

@@ -21,7 +21,7 @@ gradient, so both games have the same trajectories and their numbers compare aft
 Shapes: n pairs of learners, seat 0 and 1.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -29,14 +29,15 @@ import pandas as pd
 import torch
 
 from dipllm_lib.ipd import exact, tabular
-from dipllm_lib.ipd.game import SWAP, Payoffs
-from dipllm_lib.run import seeding
+from dipllm_lib.ipd.game import STATES, SWAP, Payoffs
+from dipllm_lib.run import seeding, stats
 
 SEEN = torch.from_numpy(SWAP.astype(np.int64))  # X's view of Y's entries
 SHIFT = 2.0  # from the payoffs of Foerster et al. 2018 to ours
 # Foerster et al. 2018, table of the exact learners: share of tit for tat and mean payoff per round,
 # in their payoffs.
 PUBLISHED = {"naive - naive": (0.208, -1.98), "LOLA - LOLA": (0.810, -1.06)}
+FROZEN = {"LOLA": 1.0, "naive learner": 0.0}  # eta of the frozen learners that others play
 ARMS = {  # weights eta of seat 0 and seat 1
     "naive - naive": (0.0, 0.0),
     "LOLA - LOLA": (1.0, 1.0),
@@ -151,29 +152,55 @@ def is_tit_for_tat(vectors: np.ndarray) -> np.ndarray:
     return ((vectors[..., 1:] > 0.5) == np.array([True, False, True, False])).all(axis=-1)
 
 
-def compare(seed: int, pairs: int, settings: LolaSettings | None = None) -> pd.DataFrame:
-    """The pairings of ARMS from the same first logits, one row per pairing and seat.
+def train(seed: int, pairs: int, settings: LolaSettings | None = None) -> dict[str, Learned]:
+    """The pairings of ARMS from the same first logits, `pairs` of each."""
+    streams = {n: [seeding.child(seed, "ipd", "lola", k) for k in range(pairs)] for n in ARMS}
+    own = settings or LolaSettings()
+    return {name: learn(replace(own, eta=eta), streams[name]) for name, eta in ARMS.items()}
 
-    pairs: how many of each. Columns pairing, seat, eta, payoff (per round), sd (over pairs, of the
-    pair's mean), cooperation, tft (share of `is_tit_for_tat`), pairs; published_payoff (plus 2) and
-    published_tft where both learners are of a published kind, else NaN.
+
+def populations(n: int, settings: LolaSettings | None = None) -> dict[str, np.ndarray]:
+    """n frozen policies (n, 5) of seat 0 after training with their like: LOLA and naive learners,
+    as sets of opponents for `pool_shift`; the same at every call."""
+    own, found = settings or LolaSettings(), {}
+    for name, eta in FROZEN.items():
+        streams = [seeding.child(0, "ipd", "lola", "frozen", k) for k in range(n)]
+        found[name] = learn(replace(own, eta=(eta, eta)), streams).vectors[0]
+    return found
+
+
+def gained(found: Mapping[str, Learned]) -> dict[str, pd.Series]:
+    """What pairs of LOLA earn more than pairs of naive learners from the same first logits, and how
+    much more often they are tit for tat: one value per pair, the mean of its seats."""
+    paid = {name: one.payoffs.mean(axis=0) for name, one in found.items()}
+    tft = {name: is_tit_for_tat(one.vectors).mean(axis=0) for name, one in found.items()}
+    named = {"payoff": paid, "share of tit for tat": tft}
+    return {
+        f"LOLA − naive: {name}": pd.Series(by["LOLA - LOLA"] - by["naive - naive"])
+        for name, by in named.items()
+    }
+
+
+def compare(found: Mapping[str, Learned], rng: np.random.Generator, resamples: int) -> pd.DataFrame:
+    """What became of the pairings of `train`, one row per pairing and seat.
+
+    Columns pairing, seat, eta, payoff (per round) and tft (share of `is_tit_for_tat`) with
+    intervals over pairs, sd (over pairs, of the pair's mean payoff), cooperation, P(C) after s0,
+    CC, CD, DC, DD (means), pairs; published_payoff (plus 2) and published_tft where both learners
+    are of a published kind, else NaN.
     """
     rows = []
-    for name, eta in ARMS.items():
-        streams = [seeding.child(seed, "ipd", "lola", k) for k in range(pairs)]
-        found = learn(replace(settings or LolaSettings(), eta=eta), streams)
+    for name, one in found.items():
         share, paid = PUBLISHED.get(name, (float("nan"), float("nan")))
         for seat in range(2):
-            rows.append({
-                "pairing": name,
-                "seat": seat,
-                "eta": eta[seat],
-                "payoff": float(found.payoffs[seat].mean()),
-                "sd": float(found.payoffs.mean(axis=0).std()),
-                "cooperation": float(found.cooperation[seat].mean()),
-                "tft": float(is_tit_for_tat(found.vectors[seat]).mean()),
-                "pairs": pairs,
-                "published_payoff": paid + SHIFT,
-                "published_tft": share,
-            })
+            tft = is_tit_for_tat(one.vectors[seat]).astype(np.float64)
+            row = {"pairing": name, "seat": seat, "eta": ARMS[name][seat]}
+            for column, values in (("payoff", one.payoffs[seat]), ("tft", tft)):
+                estimate = stats.mean_interval(values, rng, resamples)
+                row |= dict(zip((column, f"{column}_low", f"{column}_high"), estimate, strict=True))
+            row["sd"] = float(one.payoffs.mean(axis=0).std())
+            row["cooperation"] = float(one.cooperation[seat].mean())
+            row |= dict(zip(STATES, one.vectors[seat].mean(axis=0).tolist(), strict=True))
+            row |= {"pairs": len(tft), "published_payoff": paid + SHIFT, "published_tft": share}
+            rows.append(row)
     return pd.DataFrame(rows)

@@ -1,5 +1,6 @@
 """Experiments beyond the paper as tasks: one question each, one setting at a time, from a base run.
 
+    shift        what is it worth against others than those of the training?
     diversity    does diversity of the pool that pays drive cooperation?
     mixing       which share of games against memory-one agents?
     exploration  what explores: the temperature, the decision noise, old data, new weights?
@@ -28,6 +29,7 @@ from dipllm_lib.ipd.game import Payoffs
 from dipllm_lib.ipd.ppi_settings import PPISettings
 
 QUESTIONS = {
+    "shift": "What is it worth against others than those of the training?",
     "diversity": "Does diversity of the pool that pays drive cooperation?",
     "mixing": "Which share of the games must be against memory-one agents?",
     "exploration": "What explores?",
@@ -69,8 +71,8 @@ MEASURED = 1e3  # nats: a gate that is never missed, so the gap is measured
 class Plan:
     """Of an experiment: the seeds · together: seeds of one task · probe_games: of a learner per
     opponent and noise level · probe_every: phases between two probes · shift_games: of a learner
-    with each opponent set of `pool_shift` after the last phase, 0 none · folder: where tasks keep
-    what they need to go on."""
+    with each opponent set of `pool_shift` after the last phase, 0 none · axelrod: strategies of
+    `axelrod_players` among these · folder: where tasks keep what they need to go on."""
 
     seeds: tuple[int, ...]
     folder: str
@@ -78,6 +80,7 @@ class Plan:
     probe_games: int = 200
     probe_every: int = 1
     shift_games: int = 0
+    axelrod: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.seeds or len(set(self.seeds)) != len(self.seeds):
@@ -142,16 +145,17 @@ def tasks(question: str, settings: dict[str, PPISettings | A2CSettings], plan: P
     return found
 
 
+def with_pool(base: PPISettings, name: str) -> PPISettings:
+    """The settings with a pool of POOLS; no gap is measured where the limit has no closed form."""
+    if name not in POOLS:
+        raise ValueError(f"unknown pool {name!r}: use one of {', '.join(POOLS)}")
+    pool, a = POOLS[name]
+    return replace(base, pool=pool, a=a, gate=math.inf if pool == "families" else base.gate)
+
+
 def diversity(base: PPISettings, plan: Plan, pools: Sequence[str] = tuple(POOLS)) -> list[Task]:
-    """One run for each pool, names of POOLS; no gap where the limit has no closed form."""
-    found = {}
-    for name in pools:
-        if name not in POOLS:
-            raise ValueError(f"unknown pool {name!r}: use one of {', '.join(POOLS)}")
-        pool, a = POOLS[name]
-        gate = float("inf") if pool == "families" else base.gate
-        found[name] = replace(base, pool=pool, a=a, gate=gate)
-    return tasks("diversity", found, plan)
+    """One run for each pool, names of POOLS."""
+    return tasks("diversity", {name: with_pool(base, name) for name in pools}, plan)
 
 
 def mixing(base: PPISettings, plan: Plan, shares: Sequence[float] = SHARES) -> list[Task]:

@@ -10,11 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from dipllm_lib.ipd import (
     a2c_runs,
+    axelrod_players,
     evaluate,
     human,
+    lola,
     mixed_pool,
     pool_shift,
     ppi_runs,
@@ -113,7 +116,7 @@ def _shift(task: Task, wanted: ppi_runs.Task) -> dict:
     trained = PPI.resume(task.own, wanted.agents, kept)
     settings = ShiftSettings(task.own.rounds, task.plan.shift_games, task.own.payoffs)
     drawn = pool_shift.pools(task.plan.shift_games, seeding.child(0, "ipd", "shift", "pools"))
-    opponents = pool_shift.strategies() | drawn
+    opponents = pool_shift.strategies() | drawn | lola.populations(task.plan.shift_games)
     end = task.own.phases
     actors = {
         level: trained.actor(end, evaluate.NOISE[level], f"shift {level}")
@@ -121,6 +124,11 @@ def _shift(task: Task, wanted: ppi_runs.Task) -> dict:
     }
     level = "half" if "half" in actors else "on"
     found = {"shift": pool_shift.regret(actors, trained.agents, opponents, settings)}
+    names, payoffs = task.plan.axelrod, task.own.payoffs
+    players = {n: axelrod_players.Axelrod(n, task.own.rounds, payoffs) for n in names}
+    if players:
+        met = pool_shift.meet(actors, trained.agents, players, settings)
+        found["shift"] = pd.concat([found["shift"], met], ignore_index=True)
     found["cross"] = pool_shift.crossplay(actors[level], trained.agents, settings)
     found["rates"] = human.rates(actors[level], trained.agents, settings)
     return {name: table.assign(level=level) for name, table in found.items()}

@@ -49,6 +49,24 @@ def _curve(one: dict, opponent: str, noise: str, measure: str = "cooperation") -
     return own.pivot_table(index=x, columns="seed", values=measure).astype(float)
 
 
+def learners(one: dict, noise: str = "half") -> pd.DataFrame:
+    """(phase or iteration) x seed: cooperation of the learners with each other, mean of seats."""
+    return _curve(one, _rival(one), noise)
+
+
+def late_of_seat(found: Sequence[dict], seat: int, noise: str = "half") -> pd.Series:
+    """Plateau of one seat of each seed, for results of one setting."""
+    probes = mixed_pool.joined(found, "probes")
+    late = contrasts.last_third(list(probes["phase"]))
+    where = {"opponent": _rival(found[0]), "noise": noise, "phase": late, "seat": seat}
+    return contrasts.by_seed(probes, "cooperation", where)
+
+
+def floor_of(found: Sequence[dict], setting: str, noise: str = "half") -> float:
+    """Cooperation in a setting that the noise alone gives, NaN where unknown."""
+    return _floor(next(one for one in found if one["setting"] == setting), noise)
+
+
 def _rival(one: dict) -> str:
     return "learner, tabular" if one["players"] > 2 else "learner"
 
@@ -197,7 +215,7 @@ def cost(found: Sequence[dict]) -> pd.DataFrame:
     the mean over seats."""
     rows = []
     for one in found:
-        own, tft = (_curve(one, name, "on") for name in ("learner", "TFT"))
+        own, tft = (_curve(one, name, "on") for name in (_rival(one), "TFT"))
         spent = np.cumsum(one["seconds"]) / len(own.columns)
         blocks = one["learner"] == "a2c"
         for at in own.index:
@@ -207,7 +225,8 @@ def cost(found: Sequence[dict]) -> pd.DataFrame:
                 rows.append({
                     "setting": one["setting"], "seed": int(seed), "phase": int(at),
                     "seconds": float(spent[index]),
-                    "cooperation": float(own.loc[at, seed]), "tft": float(tft.loc[at, seed]),
+                    "cooperation": float(own.loc[at, seed]),
+                    "tft": float(tft.loc[at, seed]) if seed in tft else float("nan"),
                 })  # fmt: skip
     return pd.DataFrame(rows)
 

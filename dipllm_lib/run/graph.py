@@ -54,8 +54,8 @@ class Notebook:
 
     @property
     def number(self) -> str:
-        """The two digits in front of its name."""
-        return self.name[:2]
+        """The two digits in front of its name, and a letter where a part stands beside another."""
+        return places.number(self.name)
 
     @property
     def writes(self) -> tuple[str, ...]:
@@ -129,7 +129,7 @@ def check(graph: tuple[Notebook, ...]) -> None:
     if numbers != sorted(set(numbers)):
         raise ValueError(f"notebooks must have rising, distinct numbers, got {numbers}")
     for notebook in graph:
-        foreign = [name for name in notebook.writes if name[:3] != f"{notebook.number}_"]
+        foreign = [name for name in notebook.writes if places.number(name) != notebook.number]
         if foreign:
             raise ValueError(f"{notebook.name} writes names of another number: {foreign}")
         for name in notebook.reads:

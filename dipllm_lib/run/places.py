@@ -15,7 +15,12 @@ class Refused(RuntimeError):
     """A request that cannot be met; its text is one line for the person who made it."""
 
 
-NOTEBOOK = re.compile(r"\d\d_[a-z0-9_]+")
+NOTEBOOK = re.compile(r"\d\d[a-z]?_[a-z0-9_]+")
+
+
+def number(name: str) -> str:
+    """The number in front of a name: `10` of 10_arms, `10b` of 10b_lola, which comes before 11."""
+    return name.partition("_")[0]
 
 
 def root() -> Path:
@@ -61,5 +66,5 @@ def reference() -> Path:
 
 def producer(name: str) -> str:
     """The notebook that writes the file `name`, as a path for messages, found by its number."""
-    found = sorted((root() / "notebooks").glob(f"{name[:2]}_*.ipynb"))
-    return f"notebooks/{found[0].stem}" if found else f"the notebook {name[:2]}"
+    found = sorted((root() / "notebooks").glob(f"{number(name)}_*.ipynb"))
+    return f"notebooks/{found[0].stem}" if found else f"the notebook {number(name)}"

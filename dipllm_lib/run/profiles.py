@@ -281,6 +281,28 @@ class IPDSettings(Settings):
     # probes
     probe_games: int = setting(20, 200, 1000, "games of a probe per agent, opponent and noise level", "games", "chosen")
     probe_every: int = setting(1, 2, 1, "phases between two probes", "phases", "chosen: time")
+    # experiments beyond the paper, notebook 10b
+    social_questions: tuple = setting(("diversity", "mixing", "exploration", "payoffs", "goods", "sizes", "cost"), ("diversity", "mixing", "exploration", "payoffs", "goods"), ("diversity", "mixing", "exploration", "payoffs", "goods", "sizes", "cost"), "questions that are trained for, of `social.QUESTIONS`", "names", "chosen: time")
+    social_seeds: int = setting(2, 3, 10, "independent runs of each setting", "seeds", "chosen: time; fewer than three leave every contrast open")
+    social_pool: str = setting("uniform", "beta 0.5", "uniform", "pool of the base run, of `social.POOLS`", "name", "chosen: inference pays more in cpu, so a short run shows it")
+    social_first_trajectories: int = setting(60, 6000, 200000, "trajectories of random tabular pairs before phase 1", "trajectories", "chosen: time; paper as published")
+    social_first_steps: int = setting(4, 1500, 0, "steps of the fit to them, 0: ten passes", "steps", "chosen: time; paper as published")
+    social_trajectories: int = setting(20, 3000, 20000, "trajectories collected per phase and learner", "trajectories", "chosen: time; paper as published")
+    social_steps: int = setting(2, 60, 0, "steps of the fit of a phase, 0: ten passes over all data", "steps", "chosen: time; paper as published")
+    social_phases: int = setting(2, 14, 30, "phases", "phases", "chosen: time; paper as published")
+    social_probe_games: int = setting(4, 50, 1000, "games of a probe per agent, opponent and noise level", "games", "chosen: time")
+    social_probe_every: int = setting(1, 1, 1, "phases between two probes", "phases", "chosen: an onset is a phase")
+    social_shift_games: int = setting(3, 100, 1000, "games of an agent with each set of opponents of the pool shift", "games", "chosen: time")
+    social_axelrod: tuple = setting((), (), (), "strategies of the package axelrod among them, of `axelrod_players.CLASSIC`", "names", "chosen: the package is none of ours")
+    social_pools: tuple = setting(("uniform", "corners"), ("uniform", "beta 0.5", "beta 0.1", "corners", "families"), ("uniform", "beta 0.5", "beta 0.25", "beta 0.1", "corners", "families"), "pools of the question diversity", "names", "chosen: time")
+    social_shares: tuple = setting((0., .5), (0., .25, .5, .75, .9), (0., .1, .25, .5, .75, .9), "shares of games against tabular agents", "share", "chosen: time; the paper has one half")
+    social_exploration: tuple = setting(("base", "sigma 0", "reinit"), ("base", "sigma 0", "sigma 0.6", "sigma 2", "sigma 1.2 to 0.4", "window 6"), ("base", "beta literal", "temperature 1", "sigma 0", "sigma 0.6", "sigma 2", "sigma 1.2 to 0.4", "window 6", "reinit"), "what explores, of `social.EXPLORATION`", "names", "chosen: new weights in every phase cost fifteen times a phase")
+    social_ratios: tuple = setting((2., 4.), (2., 4.), (1.25, 1.5, 2., 3., 4.), "benefits of a C at cost 1; one more run has 2 and 3", "reward", "chosen: time; the paper has 2")
+    social_factors: tuple = setting((2.,), (1.6, 2.4), (1.6, 2., 2.4), "factor r of the public good of three", "1", "chosen: time")
+    social_widths: tuple = setting((8,), (8, 16, 32, 64), (8, 16, 32, 64, 128), "widths of the GRU of the question sizes", "units", "chosen: time")
+    social_transformer: int = setting(16, 32, 32, "width of the Transformer beside them, 0: none", "units", "chosen: time")
+    social_rollouts: tuple = setting((2,), (4, 8, 16), (4, 8, 16), "rollouts K of an action, question cost", "rollouts", "not stated in the paper; chosen")
+    lola_pairs: int = setting(50, 1000, 1000, "pairs of exact gradient learners", "pairs", "chosen: an interval below .03")
 
 
 @dataclass(frozen=True)

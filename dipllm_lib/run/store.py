@@ -47,7 +47,7 @@ class Shelf:
         if not places.NOTEBOOK.fullmatch(notebook):
             raise ValueError(f"a notebook is called like 01_data_collection, got {notebook!r}")
         self.notebook, self.profile, self.settings = notebook, profile, settings
-        self.number = notebook[:2]
+        self.number = places.number(notebook)
         self.data, self.figures = places.data(profile.name), places.figures(profile.name)
         self.manifest = Manifest(places.home(), self.data)
         self.card = {"profile": profile.name, "seed": profile.seed, "settings": settings.hash()}
@@ -76,7 +76,7 @@ class Shelf:
 
     def _checked(self, name: str) -> Path:
         """The path of a file or folder, after the checks of the module's docstring."""
-        if not name[:2].isdigit() or name[:2] > self.number:
+        if not name[:2].isdigit() or places.number(name) > self.number:
             raise ValueError(f"{self.notebook} reads only smaller numbers than its own, not {name}")
         path = self.data / name
         fault = self.manifest.fault(path, self.profile.name, self.profile.seed)

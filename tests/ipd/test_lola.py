@@ -75,7 +75,8 @@ def test_payoffs_of_foerster_have_the_same_trajectory():
 
 def test_measured_numbers_of_200_pairs_and_what_was_published():
     """Specification, section 11 row 6: payoffs within the stated SD, shares of TFT within .1."""
-    table = lola.compare(0, 200)
+    trained = lola.train(0, 200)
+    table = lola.compare(trained, seeding.child(0, "lola"), 100)
     found = table.groupby("pairing", sort=False).mean()
     stated = {
         "naive - naive": (0.005, 0.1, 0.0),
@@ -92,6 +93,22 @@ def test_measured_numbers_of_200_pairs_and_what_was_published():
     assert found.loc["naive - naive", "published_payoff"] == pytest.approx(0.02)
     assert found.loc["LOLA - LOLA", "published_tft"] == 0.81
     assert abs(found.loc["LOLA - LOLA", "payoff"] - found.loc["LOLA - LOLA"].published_payoff) < 0.1
+    assert (table["payoff_low"] <= table["payoff"]).all() and (table["tft_high"] <= 1).all()
+    # tit for tat: C after CC and DC (the other gave), D after CD and DD
+    assert found.loc["LOLA - LOLA", ["CC", "DC"]].min() > 0.7
+    assert found.loc["LOLA - LOLA", ["CD", "DD"]].max() < 0.4
+    more = lola.gained(trained)["LOLA − naive: payoff"]
+    expected = found.loc["LOLA - LOLA", "payoff"] - found.loc["naive - naive", "payoff"]
+    assert len(more) == 200 and more.mean() == pytest.approx(expected)
+
+
+def test_frozen_learners_are_the_same_at_every_call():
+    """The first of them do not depend on how many are wanted: each pair has its own numbers."""
+    few, more = lola.populations(2), lola.populations(4)
+    for name in ("LOLA", "naive learner"):
+        np.testing.assert_allclose(few[name], more[name][:2], atol=1e-9)
+    worth = {n: exact.finite(v, v, 50)[0].mean() for n, v in lola.populations(20).items()}
+    assert worth["LOLA"] > 0.7 > 0.2 > worth["naive learner"]
 
 
 def test_shapes_curve_and_players():

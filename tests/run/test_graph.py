@@ -68,6 +68,23 @@ def test_broken_graphs(chain, message):
         graph.check(chain)
 
 
+def test_a_letter_stands_between_two_numbers(home):
+    """10b reads what 10 writes and is read by 11; the files of 10 are none of its own."""
+    chain = (
+        Notebook("10_a", minutes=(1, 2, 3), tables={"10_t": EXACT}),
+        Notebook("10b_b", minutes=(1, 2, 3), reads=("10_t",), tables={"10b_t": EXACT}),
+        Notebook("11_c", minutes=(1, 2, 3), reads=("10b_t",)),
+    )
+    graph.check(chain)
+    run = pipeline.plan("smoke", 0, chain, Path("n"))
+    assert [n.number for n in pipeline.chosen(run, "10b", None)] == ["10b", "11"]
+    for name in ("10_t.csv", "10b_t.csv"):
+        run.data.mkdir(parents=True, exist_ok=True)
+        (run.data / name).write_text("x", encoding="utf-8")
+    found = [[path.name for path in skip.leftovers(run, one)] for one in chain]
+    assert found == [["10_t.csv"], ["10b_t.csv"], []]
+
+
 def test_table_of_the_graph():
     table = pipeline.table("cpu").set_index("notebook")
     assert list(table.index) == [notebook.name for notebook in pipeline.GRAPH]
