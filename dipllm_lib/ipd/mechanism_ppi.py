@@ -98,7 +98,7 @@ def _pretrained(task: Task, own: PPISettings) -> dict:
 def _first_state(task: Task) -> dict[str, np.ndarray]:
     """The pre-training of this step's agents: in step 1 the first of each seed."""
     state = ppi_runs.state(task.earlier(PRETRAIN))
-    del state["seconds"]
+    state.pop("seconds", None)
     if task.step == "step1":
         state = {k: v if k in ("phase", "step") else v[::2].copy() for k, v in state.items()}
     return state
@@ -133,11 +133,11 @@ def weights(own: PPISettings, state: dict[str, np.ndarray], agents: Sequence) ->
     return stack
 
 
-def _weights_of(task: Task, step: str, agents: Sequence) -> Stack:
-    """The trained stack of this step or an earlier one."""
+def _weights_of(task: Task, step: str, agents: Sequence = ()) -> Stack:
+    """The trained stack of this step or an earlier one; agents: those of the task if empty."""
     own = steps.ppi(task.settings, task.sizes, step)
     folder = task.own if step == task.step else task.earlier(step)
-    return weights(own, ppi_runs.load(folder / "state.npz"), agents)
+    return weights(own, ppi_runs.load(folder / "state.npz"), agents or task.agents)
 
 
 def _improved(
@@ -150,6 +150,17 @@ def _improved(
         streams = ppi_data.generators(task.agents, f"end {level}", phase)
         found[level] = ppi_q.Improved(stack, own, evaluate.NOISE[level], streams)
     return found
+
+
+def actors(task: Task) -> dict[tuple[int, int], ppi_q.Improved]:
+    """(seed, seat) -> a trained agent alone, with its decision noise."""
+    own, stack = steps.ppi(task.settings, task.sizes, task.step), _weights_of(task, task.step)
+    return {
+        agent: ppi_q.Improved(
+            stack.slice(i), own, 1.0, ppi_data.generators([agent], "alone", own.phases)
+        )
+        for i, agent in enumerate(task.agents)
+    }
 
 
 class _FixedICL:
