@@ -10,6 +10,7 @@ arm where several are drawn; curves inside a game have round. An arm and an oppo
 and marker throughout (KeyError for one without).
 """
 
+import textwrap
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -65,6 +66,7 @@ MEASURES = {
 VERDICTS = {"shown": (BLACK, BLACK), "reversed": (RED, RED), "open": (GREY, "white")}
 GAP = 0.075  # least distance of two labels at the right edge, in heights of the axes
 EVERY = 8  # markers on a line, about
+WRAP = 48  # characters of a line of a contrast's name
 
 
 class Panel(NamedTuple):
@@ -209,7 +211,8 @@ def forest(
         place = {"transform": ax.get_yaxis_transform(), "va": "center", "fontsize": 7}
         ax.text(1.02, y, text, **place)
     ax.axvline(0, color=GREY, ls="--", lw=1)
-    ax.set_yticks(range(len(judged)), list(judged["contrast"]))
+    names = [textwrap.fill(name, WRAP) for name in judged["contrast"]]
+    ax.set_yticks(range(len(judged)), names, fontsize=7)
     ax.set_ylim(len(judged) - 0.5, -0.5)
     ax.set_xlabel(f"{unit}; dots: seeds, filled: the interval excludes 0")
     add_caption(figure, caption)

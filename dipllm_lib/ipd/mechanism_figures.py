@@ -19,8 +19,11 @@ from dipllm_lib.run.plotting import BLACK, GREY, ORANGE, RED, SKY
 
 MEASURES = ("reward", "cooperation")
 PAPER = "paper, by eye"
-PLAYERS = {"best response": ("best response", BLACK, "--", ""),
-           "Bayes player": ("Bayes player", GREY, "-.", "")}  # fmt: skip
+SMOOTH = {"best response": 1, "Bayes player": 5}  # rounds of a mean
+PLAYERS = {
+    "best response": ("best response", BLACK, "--", ""),
+    "Bayes player": ("Bayes player, mean of 5 rounds", GREY, "-.", ""),
+}
 KINDS = {"tabular": ("tabular agent", ORANGE, "s"), "copy": ("copy of Fixed-ICL", SKY, "h")}
 
 
@@ -47,16 +50,20 @@ def over_training(
     caption: str = "",
 ) -> Figure:
     """Panels A, C and E. table: with a column arm, one of figures.ARMS · panel: as 2C, whose
-    landmarks are drawn; an arm that is the opponent has those of `other_`."""
+    landmarks are drawn, none for another name; an arm that is the opponent has those of `other_`.
+    """
     (opponent,) = table["opponent"].unique()
     noises = list(dict.fromkeys(table["noise"]))
     shown = [Panel(opponent, measure, noise) for measure in MEASURES for noise in noises]
     figure = figures.training(
         table, rng, resamples, shown, references, across=len(noises), caption=caption
     )
-    arms = list(dict.fromkeys(table["arm"]))
+    arms, known = list(dict.fromkeys(table["arm"])), table[panels.axis(table)].unique()
     lines = []
     for place, one in enumerate(shown):
+        figure.axes[place].set_title(f"noise {one.noise}", loc="left")
+        if len(known) == 1:
+            figure.axes[place].set_xticks(known)
         if one.noise == noises[0]:
             lines += _marks(table, panel, one.measure, opponent, place, ARMS[arms[0]][1])
             if arms[-1] in ("pool", "frozen"):
@@ -73,7 +80,8 @@ def inside_step1(
     resamples: int,
     caption: str = "",
 ) -> Figure:
-    """Panel B: a column per opponent, with the lines of reference_curves.curves."""
+    """Panel B: a column per opponent, with the lines of reference_curves.curves. The Bayes player
+    is deterministic, so its moves against one that is too jump: it is drawn as a moving mean."""
     figure = figures.within(table, rng, resamples, "opponent", MEASURES, thin=True, caption=caption)
     opponents, lines = list(dict.fromkeys(table["opponent"])), []
     for row, measure in enumerate(MEASURES):
@@ -81,7 +89,8 @@ def inside_step1(
             place = row * len(opponents) + column
             for player, look in PLAYERS.items():
                 own = curves[(curves["player"] == player) & (curves["opponent"] == name)]
-                lines.append(Line(place, own["round"], own[measure], look))
+                drawn = own[measure].rolling(SMOOTH[player], center=True, min_periods=1).mean()
+                lines.append(Line(place, own["round"], drawn, look))
             colour = OPPONENTS[name][1]
             lines += _marks(table, panel, measure, name, place, colour)
     return figures.overlay(figure, lines)

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from dipllm_lib.ipd import exact, extortion, published, tabular
+from dipllm_lib.ipd import contrasts, exact, extortion, published, tabular
 from dipllm_lib.ipd.mechanism_tables import FIGURES
 from dipllm_lib.run import seeding, stats
 
@@ -69,18 +69,18 @@ def side_by_side(
     resamples: int,
 ) -> pd.DataFrame:
     """Rows of COLUMNS of one learner, noise on. shares, lines, fits: of mechanism_tables · zd: of
-    `identity` · paper: its number, nan where it has none."""
-    rows = [*_shares(learner, shares, lines), *_lines(lines, rng, resamples)]
+    `identity` · paper: its number, nan where it has none. Fewer than three seeds leave it open."""
+    rows = [*_shares(learner, shares), *_lines(lines, rng, resamples)]
     rows += [*_fits(fits, rng, resamples), *_identity(zd)]
     table = pd.DataFrame(rows).assign(learner=learner)
     seeds = lines["seed"].nunique()
     table["seeds"] = seeds
-    if seeds < 2:
-        table["verdict"] = extortion.OPEN
+    if seeds < contrasts.FEWEST:
+        table["verdict"] = table["verdict"].where(table["verdict"] == "", extortion.OPEN)
     return table.reindex(columns=list(COLUMNS))
 
 
-def _shares(learner: str, shares: pd.DataFrame, lines: pd.DataFrame) -> list[dict]:
+def _shares(learner: str, shares: pd.DataFrame) -> list[dict]:
     rows = []
     for one in shares[shares["noise"] == "on"].itertuples():
         panel = FIGURES[learner] + {"late": "C", "game end": "D"}[one.window]

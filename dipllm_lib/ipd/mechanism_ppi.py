@@ -4,6 +4,7 @@ Fixed-ICL, the frozen agent of step 2, has its own model, Q and decision noise. 
 generators are named by phase, so a stopped task goes on as if it had not been.
 """
 
+import time
 from collections.abc import Sequence
 
 import numpy as np
@@ -38,8 +39,9 @@ def work(task: Task) -> dict:
     frozen = _FixedICL(task) if task.step == "step2" else None
     wanted = _training(task, own, frozen)
     if not (task.own / "state.npz").exists():
+        start = time.process_time()
         state = _step3_state(task, own) if task.step == "step3" else _first_state(task)
-        ppi_runs.place(wanted, state)
+        ppi_runs.place(wanted, state, [time.process_time() - start])
     found = ppi_runs.train(wanted)
     tables = _measured(task, own, found, wanted.levels)
     if frozen is not None:

@@ -23,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from dipllm_lib.ipd import batch_play, best_response, exact, tabular
 from dipllm_lib.ipd.batch_play import Actor, Table
@@ -152,6 +153,7 @@ def draw(strip: Strip) -> Figure:
     rounds = np.arange(1, len(strip.codes) + 1)
     low.bar(rounds, strip.chance, color=plotting.GREY, width=0.8)
     low.set_ylim(0, 1)
+    low.xaxis.set_major_locator(MaxNLocator(integer=True))
     low.set_ylabel("chance of C")
     low.set_xlabel(f"round; bars: {strip.left.name} after this history")
     figure.supxlabel(told(strip), fontsize=7, x=0.01, ha="left")

@@ -147,19 +147,22 @@ def test_panels_have_every_seed_and_seat_and_all_noise_levels(found):
 
 
 def test_a_finished_step_gives_its_agents_to_play(found, tmp_path_factory):
-    """Each alone plays the games of the stack's agent, to the action."""
+    """Each alone has the weights of its place in the stack, and plays the same games again."""
     learner = found["step1"][0]["learner"]
     folder = tmp_path_factory.mktemp("agents")
     chain(folder, learner, "step1")
-    alone = mechanism.actors(task("step1", folder, learner))
+    made = task("step1", folder, learner)
+    alone, state = mechanism.actors(made), ppi_runs.load(made.own / "state.npz")
     assert list(alone) == [(0, 0), (1, 0)]
+    join = "." if learner == "ppi" else "/"
+    for i, actor in enumerate(alone.values()):
+        for name, weight in actor.stack.named_parameters():
+            assert np.array_equal(weight[0].detach().numpy(), state[f"weight{join}{name}"][i])
     table = Table(0, torch.full((1, 3, 5), 0.5))
     streams = [[seeding.child(0, "agents", name)] for name in ("u", "noise", "other")]
     chance = batch_play.draws(*streams, table, SETTINGS.rounds)
-    games = [batch_play.play(actor, table, chance) for actor in alone.values()]
-    assert games[0].shape == (1, 3, SETTINGS.rounds) and not np.array_equal(*games)
-    again = mechanism.actors(task("step1", folder, learner))[0, 0]
-    assert np.array_equal(batch_play.play(again, table, chance), games[0])
+    games = [batch_play.play(mechanism.actors(made)[0, 0], table, chance) for _ in range(2)]
+    assert games[0].shape == (1, 3, SETTINGS.rounds) and np.array_equal(*games)
 
 
 def test_sizes_of_a_profile():
