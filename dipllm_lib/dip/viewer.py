@@ -133,20 +133,8 @@ def _slider(frames: Frames, phase: int) -> object:
     slider.observe(turn, "value")
     counter.observe(turn, "value")
     line = widgets.Label(players(frames.game))
-    box = _with_fallback(widgets.VBox)
+    box = plotting.with_fallback(widgets.VBox)
     return box([picture, widgets.HBox([counter, slider]), line], layout={"max_width": "1000px"})
-
-
-def _with_fallback(kind: type) -> type:
-    """A kind of box whose picture is shown where no widget can be."""
-
-    class Viewer(kind):
-        def _repr_mimebundle_(self, **kwargs) -> dict:
-            bundle = super()._repr_mimebundle_(**kwargs)
-            picture = base64.b64encode(self.children[0].value).decode("ascii")
-            return bundle | {"image/png": picture}
-
-    return Viewer
 
 
 def save_html(game: Game, path: str | Path, phase: int = 0) -> Path:

@@ -10,6 +10,7 @@ arm where several are drawn; curves inside a game have round. An arm and an oppo
 and marker throughout (KeyError for one without).
 """
 
+import textwrap
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -28,6 +29,16 @@ ARMS = {  # label, colour, line, marker; solid, dashed and dotted as in the pape
     "literal": ("β literal", ORANGE, "-.", "v"),
     "tabular": ("ID of tabular only", PINK, "-.", "P"),
     "permuted": ("ID permuted", SKY, "-.", "X"),
+    # sides of a game and starts of step 3, in 05 to 07
+    "own": ("learner", RED, "-", "D"),
+    "pool": ("average tabular agent", ORANGE, "-", "s"),
+    "extorter": ("extorter", RED, "-", "p"),
+    "frozen": ("Fixed-ICL", SKY, "-", "h"),
+    "seat 0": ("extorter 0", BLUE, "-", "o"),
+    "seat 1": ("extorter 1", ORANGE, "--", "s"),
+    "both": ("weights and data", BLUE, "-", "o"),
+    "data": ("data", GREEN, ":", "^"),
+    "weights": ("weights", RED, "--", "s"),
 }
 OPPONENTS = {
     "learner": ("learner", RED, "-", "D"),
@@ -39,6 +50,12 @@ OPPONENTS = {
     "GRIM": ("GRIM", PINK, "-.", ">"),
     "WSLS": ("WSLS", GREY, "-.", "P"),
     "frozen": ("Fixed-ICL", SKY, "-", "h"),
+    "extorter": ("extorter", RED, "-", "p"),
+    "ZD1.5": ("ZD, χ = 1.5", ORANGE, ":", "1"),
+    "ZD2": ("ZD, χ = 2", PINK, ":", "2"),
+    "ZD3": ("ZD, χ = 3", RED, ":", "3"),
+    "ZD5": ("ZD, χ = 5", BLACK, ":", "4"),
+    "Bayes": ("Bayes player", GREEN, "-.", "*"),
 }
 MEASURES = {
     "cooperation": "cooperation",
@@ -49,6 +66,7 @@ MEASURES = {
 VERDICTS = {"shown": (BLACK, BLACK), "reversed": (RED, RED), "open": (GREY, "white")}
 GAP = 0.075  # least distance of two labels at the right edge, in heights of the axes
 EVERY = 8  # markers on a line, about
+WRAP = 48  # characters of a line of a contrast's name
 
 
 class Panel(NamedTuple):
@@ -110,7 +128,7 @@ def training(
     """
     x = "phase" if "phase" in table else "iteration"
     _need(table, [x, "arm", "seat", "opponent", "noise"])
-    figure, grid = _grid(len(panels), across)
+    figure, grid = layout(len(panels), across)
     for panel, ax in zip(panels, grid, strict=False):
         shown = (table["opponent"] == panel.opponent) & (table["noise"] == panel.noise)
         if not shown.any():
@@ -122,8 +140,8 @@ def training(
         ax.set_title(f"against {against}, noise {panel.noise}", loc="left")
         ax.set_xlabel(x)
         _finish(ax, panel.measure, [r for r in references if r.belongs(panel)])
-    _legend(figure, grid)
-    _caption(figure, caption)
+    add_legend(figure, grid)
+    add_caption(figure, caption)
     return figure
 
 
@@ -144,7 +162,7 @@ def within(
     """
     _need(table, ["seed", "seat", "opponent", "round"])
     groups = [("", table)] if panels is None else list(table.groupby(panels, sort=False))
-    figure, grid = _grid(len(groups) * len(measures), len(groups))
+    figure, grid = layout(len(groups) * len(measures), len(groups))
     places = [(m, name, part) for m in measures for name, part in groups]
     for ax, (measure, name, part) in zip(grid, places, strict=False):
         for opponent, rows in part.groupby("opponent", sort=False):
@@ -157,8 +175,8 @@ def within(
             ax.set_title(label, loc="left")
         ax.set_xlabel("round of the game")
         _finish(ax, measure, [r for r in references if r.measure in (None, measure)])
-    _legend(figure, grid)
-    _caption(figure, caption)
+    add_legend(figure, grid)
+    add_caption(figure, caption)
     return figure
 
 
@@ -171,10 +189,14 @@ def forest(
     """Contrasts with intervals over seeds, a dot per seed, the verdict in words beside.
 
     judged: columns contrast, mean, low, high, verdict (of VERDICTS); a row each, first on top.
-    per_seed: columns contrast, seed, value. ValueError for a contrast without seeds.
+    per_seed: columns contrast, seed, value. A contrast whose mean is nan, since it is not defined,
+    is left out. ValueError for a contrast without seeds, or if none is left.
     """
     _need(judged, ["contrast", "mean", "low", "high", "verdict"])
     _need(per_seed, ["contrast", "seed", "value"])
+    judged = judged[judged["mean"].notna()]
+    if judged.empty:
+        raise ValueError("no contrast with a number: nothing to draw")
     figure, ax = plotting.axes(2, height=0.8 + 0.3 * len(judged))
     for y, line in enumerate(judged.to_dict("records")):
         own = per_seed.loc[per_seed["contrast"] == line["contrast"], "value"].to_numpy()
@@ -189,10 +211,36 @@ def forest(
         place = {"transform": ax.get_yaxis_transform(), "va": "center", "fontsize": 7}
         ax.text(1.02, y, text, **place)
     ax.axvline(0, color=GREY, ls="--", lw=1)
-    ax.set_yticks(range(len(judged)), list(judged["contrast"]))
+    names = [textwrap.fill(name, WRAP) for name in judged["contrast"]]
+    ax.set_yticks(range(len(judged)), names, fontsize=7)
     ax.set_ylim(len(judged) - 0.5, -0.5)
     ax.set_xlabel(f"{unit}; dots: seeds, filled: the interval excludes 0")
-    _caption(figure, caption)
+    add_caption(figure, caption)
+    return figure
+
+
+class Line(NamedTuple):
+    """x, y to draw over axes number `place` of a figure, counted as its panels; look: label,
+    colour, line and marker as in ARMS; a line of "none" is hollow marks, as for published numbers.
+    """
+
+    place: int
+    x: Sequence[float]
+    y: Sequence[float]
+    look: tuple[str, str, str, str]
+
+
+def overlay(figure: Figure, lines: Sequence[Line]) -> Figure:
+    """Draw lines that no training gives over a figure of this module, and name them in its legend;
+    returns the figure."""
+    for one in lines:
+        label, colour, line, marker = one.look
+        hollow = {"mfc": "none", "ms": 5} if line == "none" else {"markevery": EVERY, "ms": 3}
+        style = {"ls": line, "marker": marker, "lw": 1.0, "label": label, "zorder": 1.5}
+        figure.axes[one.place].plot(one.x, one.y, color=colour, **style, **hollow)
+    for legend in figure.legends:
+        legend.remove()
+    add_legend(figure, figure.axes)
     return figure
 
 
@@ -203,7 +251,7 @@ def _need(table: pd.DataFrame, columns: Sequence[str]) -> None:
         raise ValueError(f"the table has no column {', '.join(missing)}: {list(table.columns)}")
 
 
-def _grid(count: int, across: int) -> tuple[Figure, list[Axes]]:
+def layout(count: int, across: int) -> tuple[Figure, list[Axes]]:
     """`count` axes, `across` in a row; those left over are hidden."""
     across = min(across, count)
     rows = -(-count // across)
@@ -256,7 +304,7 @@ def _apart(places: Sequence[float]) -> list[float]:
     return found
 
 
-def _legend(figure: Figure, grid: Sequence[Axes]) -> None:
+def add_legend(figure: Figure, grid: Sequence[Axes]) -> None:
     """One legend of all axes, above them."""
     entries: dict[str, object] = {}
     for ax in grid:
@@ -266,6 +314,7 @@ def _legend(figure: Figure, grid: Sequence[Axes]) -> None:
     figure.legend(handles, names, loc="outside upper left", ncols=3)
 
 
-def _caption(figure: Figure, caption: str) -> None:
+def add_caption(figure: Figure, caption: str) -> None:
+    """Small print below the axes, none if it is empty."""
     if caption:
         figure.supxlabel(caption, fontsize=6, x=0.01, ha="left")

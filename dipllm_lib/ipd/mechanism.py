@@ -24,12 +24,14 @@ from pathlib import Path
 import numpy as np
 
 from dipllm_lib.ipd import mechanism_a2c, mechanism_ppi, mixed_pool, ppi_runs
+from dipllm_lib.ipd.batch_play import Actor
 from dipllm_lib.ipd.mechanism_task import Task
 from dipllm_lib.ipd.steps import Sizes
 from dipllm_lib.run.profiles import IPDSettings
 
-__all__ = ["Task", "hand_over", "run", "tasks"]
+__all__ = ["Task", "actors", "hand_over", "run", "tasks"]
 WORK = {"ppi": mechanism_ppi.work, "a2c": mechanism_a2c.work}
+AGENTS = {"ppi": mechanism_ppi.actors, "a2c": mechanism_a2c.actors}
 
 
 def tasks(
@@ -41,10 +43,10 @@ def tasks(
     folder: Path | str,
     before: Path | str = "",
 ) -> list[Task]:
-    """The tasks of a step, blocks of `seeds_together` seeds each."""
-    count = settings.a2c_seeds if learner == "a2c" else settings.seeds
+    """The tasks of a step, blocks of `seeds_together` (A2C: `a2c_seeds_together`) seeds each."""
+    counts = {"a2c": (settings.a2c_seeds, settings.a2c_seeds_together)}
+    count, size = counts.get(learner, (settings.seeds, settings.seeds_together))
     seeds = [seed * mixed_pool.SEEDS + k for k in range(count)]
-    size = settings.seeds_together
     blocks = [tuple(seeds[i : i + size]) for i in range(0, count, size)]
     more = str(folder), str(before)
     return [Task(learner, step, settings, sizes, block, *more) for block in blocks]
@@ -61,7 +63,8 @@ def run(task: Task) -> dict:
 
 
 def hand_over(done: Sequence[Task], folder: Path) -> None:
-    """Copy what later steps need of finished tasks into `folder`, compressed, without probes.
+    """Copy what later steps need of finished tasks into `folder`, compressed: the state without its
+    seconds, so that equal trainings give equal bytes, and, but of step 1, the games; no probes.
 
     FileNotFoundError for a task that has not begun.
     """
@@ -69,6 +72,16 @@ def hand_over(done: Sequence[Task], folder: Path) -> None:
         if not (task.own / "state.npz").exists():
             raise FileNotFoundError(f"{task.key} has no state to hand over: run it first")
         (folder / task.key).mkdir(parents=True, exist_ok=True)
-        for path in sorted(task.own.glob("*.npz")):
-            if not path.name.startswith("probe."):
-                np.savez_compressed(folder / task.key / path.name, **ppi_runs.load(path))
+        names = ["state.npz"]
+        if task.step != "step1":  # nobody trains on its games again
+            names += sorted(path.name for path in task.own.glob("data.*.npz"))
+        for name in names:
+            kept = ppi_runs.load(task.own / name)
+            kept.pop("seconds", None)
+            np.savez_compressed(folder / task.key / name, **kept)
+
+
+def actors(task: Task) -> dict[tuple[int, int], Actor]:
+    """(seed, seat) -> what a finished task has trained, a stack of one agent that plays as in its
+    last training games: PPI with its decision noise, A2C with its floor."""
+    return AGENTS[task.learner](task)

@@ -68,11 +68,18 @@ def _meters(task: Task, wanted: a2c_runs.Task, found: a2c_runs.Result) -> dict:
     return mechanism_task.meters(task, wanted.settings.pool, *whom, wanted.settings.iterations)
 
 
+def actors(task: Task) -> dict[tuple[int, int], Policy]:
+    """(seed, seat) -> a trained agent alone, with the floor of its last iteration."""
+    stack, floor = _trained(task, task.step), _floor(task, task.step)
+    return {agent: Policy(stack.slice(i), floor) for i, agent in enumerate(task.agents)}
+
+
 def _trained(task: Task, step: str) -> Stack:
-    """The stack of an earlier step of A2C."""
+    """The stack of this step or an earlier one of A2C."""
     settings = steps.a2c(task.settings, task.sizes, step)
-    state = ppi_runs.load(task.earlier(step) / "state.npz")
-    state.pop("seconds")
+    folder = task.own if step == task.step else task.earlier(step)
+    state = ppi_runs.load(folder / "state.npz")
+    state.pop("seconds", None)
     return A2C(settings, task.seeds, step).load(state).stack
 
 

@@ -172,3 +172,9 @@ def per_seed(made: Sequence[Contrast]) -> pd.DataFrame:
         for one in made
     ]  # fmt: skip
     return pd.concat(parts, ignore_index=True)
+
+
+def with_noise(table: pd.DataFrame, noises: Sequence[str]) -> pd.DataFrame:
+    """Rows of `judged` or `per_seed` at these levels of noise, which enter the contrasts' names."""
+    own = table[table["noise"].isin(noises)]
+    return own.assign(contrast=own["contrast"] + ", noise " + own["noise"])

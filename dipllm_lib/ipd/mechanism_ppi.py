@@ -4,6 +4,7 @@ Fixed-ICL, the frozen agent of step 2, has its own model, Q and decision noise. 
 generators are named by phase, so a stopped task goes on as if it had not been.
 """
 
+import time
 from collections.abc import Sequence
 
 import numpy as np
@@ -38,8 +39,9 @@ def work(task: Task) -> dict:
     frozen = _FixedICL(task) if task.step == "step2" else None
     wanted = _training(task, own, frozen)
     if not (task.own / "state.npz").exists():
+        start = time.process_time()
         state = _step3_state(task, own) if task.step == "step3" else _first_state(task)
-        ppi_runs.place(wanted, state)
+        ppi_runs.place(wanted, state, [time.process_time() - start])
     found = ppi_runs.train(wanted)
     tables = _measured(task, own, found, wanted.levels)
     if frozen is not None:
@@ -98,7 +100,7 @@ def _pretrained(task: Task, own: PPISettings) -> dict:
 def _first_state(task: Task) -> dict[str, np.ndarray]:
     """The pre-training of this step's agents: in step 1 the first of each seed."""
     state = ppi_runs.state(task.earlier(PRETRAIN))
-    del state["seconds"]
+    state.pop("seconds", None)
     if task.step == "step1":
         state = {k: v if k in ("phase", "step") else v[::2].copy() for k, v in state.items()}
     return state
@@ -133,11 +135,11 @@ def weights(own: PPISettings, state: dict[str, np.ndarray], agents: Sequence) ->
     return stack
 
 
-def _weights_of(task: Task, step: str, agents: Sequence) -> Stack:
-    """The trained stack of this step or an earlier one."""
+def _weights_of(task: Task, step: str, agents: Sequence = ()) -> Stack:
+    """The trained stack of this step or an earlier one; agents: those of the task if empty."""
     own = steps.ppi(task.settings, task.sizes, step)
     folder = task.own if step == task.step else task.earlier(step)
-    return weights(own, ppi_runs.load(folder / "state.npz"), agents)
+    return weights(own, ppi_runs.load(folder / "state.npz"), agents or task.agents)
 
 
 def _improved(
@@ -150,6 +152,17 @@ def _improved(
         streams = ppi_data.generators(task.agents, f"end {level}", phase)
         found[level] = ppi_q.Improved(stack, own, evaluate.NOISE[level], streams)
     return found
+
+
+def actors(task: Task) -> dict[tuple[int, int], ppi_q.Improved]:
+    """(seed, seat) -> a trained agent alone, with its decision noise."""
+    own, stack = steps.ppi(task.settings, task.sizes, task.step), _weights_of(task, task.step)
+    return {
+        agent: ppi_q.Improved(
+            stack.slice(i), own, 1.0, ppi_data.generators([agent], "alone", own.phases)
+        )
+        for i, agent in enumerate(task.agents)
+    }
 
 
 class _FixedICL:

@@ -197,3 +197,19 @@ def late(table: pd.DataFrame) -> pd.DataFrame:
 def _last_rounds(found: Sequence[dict]) -> pd.DataFrame:
     table = panel_d(found)
     return table[table["round"] > table["round"].max() - evaluate.LATE]
+
+
+def drift(table: pd.DataFrame) -> pd.DataFrame:
+    """What became of each seed of panel E: columns seed, noise, first, peak, at, late, fallen,
+    apart: mean cooperation of both seats in the first phase (iteration), at its highest, where that
+    was, in the last third, peak minus late, and the late reward of seat 0 minus that of seat 1."""
+    x, rows = axis(table), []
+    ends = late(table)
+    for (seed, noise), own in table.groupby(["seed", "noise"], sort=False):
+        curve = own.groupby(x)["cooperation"].mean()
+        end = ends[(ends["seed"] == seed) & (ends["noise"] == noise)]
+        reward, last = end.groupby("seat")["reward"].mean(), end["cooperation"].mean()
+        row = {"seed": seed, "noise": noise, "first": curve.iloc[0], "peak": curve.max()}
+        row |= {"at": curve.idxmax(), "late": last, "fallen": curve.max() - last}
+        rows.append(row | {"apart": reward[0] - reward[1]})
+    return pd.DataFrame(rows)

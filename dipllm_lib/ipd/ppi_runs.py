@@ -15,7 +15,7 @@ gives a task any other beginning, as the data or the weights of another run.
 
 import io
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -110,15 +110,16 @@ def state(folder: Path) -> dict[str, np.ndarray]:
     return found
 
 
-def place(task: Task, beginning: dict[str, np.ndarray]) -> None:
+def place(task: Task, beginning: dict[str, np.ndarray], seconds: Sequence[float] = ()) -> None:
     """Let a task whose folder is empty begin with this state of phase 0; one that has begun stays.
+    seconds: CPU seconds that the beginning took, for the table of costs.
 
     ValueError for a task without a folder, or a state of another phase.
     """
     if task.folder is None or int(beginning["phase"]) != 0:
         raise ValueError("a beginning is a state of phase 0, placed in the folder of a task")
     if not (task.folder / "state.npz").exists():
-        _write(task.folder, dict(beginning), 0, np.empty(0))
+        _write(task.folder, dict(beginning), 0, np.array(seconds, dtype=np.float64))
 
 
 def _begin(task: Task) -> tuple[PPI, np.ndarray]:

@@ -72,6 +72,19 @@ class Sizes:
         return self.start or ("data" if settings.reinit else "both")
 
 
+def sizes(settings: IPDSettings) -> Sizes:
+    """The sizes of a profile."""
+    return Sizes(
+        settings.step_phases,
+        settings.a2c_step_iterations,
+        settings.a2c_step_columns,
+        settings.step3_start,
+        settings.line_opponents,
+        settings.line_copies,
+        settings.line_games,
+    )
+
+
 def number(step: str) -> int:
     """0, 1 or 2; ValueError for an unknown step."""
     if step not in STEPS:

@@ -5,6 +5,7 @@ those of Okabe and Ito (2008), distinct for colour-blind readers; a marker alway
 colour. Functions take `ax=None`, draw from a tidy table and return the axes.
 """
 
+import base64
 import contextlib
 import io
 from collections.abc import Iterator
@@ -121,6 +122,18 @@ def show(png: bytes) -> object:
 
     width = int.from_bytes(png[16:20], "big")  # of the header, in pixels
     return Image(data=smaller(png), format="png", width=round(width * SHOWN))
+
+
+def with_fallback(kind: type) -> type:
+    """A kind of ipywidgets box whose first child, a picture, is shown where no widget can be."""
+
+    class Viewer(kind):
+        def _repr_mimebundle_(self, **kwargs) -> dict:
+            bundle = super()._repr_mimebundle_(**kwargs)
+            picture = base64.b64encode(self.children[0].value).decode("ascii")
+            return bundle | {"image/png": picture}
+
+    return Viewer
 
 
 def curve(

@@ -108,4 +108,4 @@ def output_fault(run: Run, notebook: Notebook, start: float) -> str | None:
             if file.stat().st_size == 0 or file.stat().st_mtime < start - 1:
                 return f"{file.name} is empty or older than the run"
     extra = set(leftovers(run, notebook)) - set(declared)
-    return f"{min(extra).name} is not declared in pipeline.py" if extra else None
+    return f"{min(extra).name} is not declared in chain.py" if extra else None

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
 
-from dipllm_lib.ipd import contrasts, figures
+from dipllm_lib.ipd import contrasts, figures, steps
 from dipllm_lib.ipd.figures import ARMS, OPPONENTS, Panel, Reference
 from dipllm_lib.run import plotting, seeding
 
@@ -164,6 +164,32 @@ def test_forest_says_the_verdict_and_shows_every_seed():
     del values["ID − floor"]
     with pytest.raises(ValueError, match="'ID − floor' has no seeds"):
         figures.forest(judged, contrasts.per_seed(values))
+
+
+def test_forest_leaves_out_what_is_not_defined():
+    values = {"share": pd.Series([0.3, 0.4, 0.5]), "drift": pd.Series([0.1, 0.2, 0.3])}
+    judged = contrasts.judged(values, rng(), 50)
+    undefined = {"contrast": "χ − 1", "mean": np.nan, "low": np.nan, "high": np.nan}
+    rows = [*judged.to_dict("records"), undefined | {"seeds": 3, "verdict": "open"}]
+    (ax,) = figures.forest(pd.DataFrame(rows), contrasts.per_seed(values)).axes
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["share", "drift"]
+    with pytest.raises(ValueError, match="no contrast with a number"):
+        figures.forest(pd.DataFrame(rows[2:]), contrasts.per_seed(values))
+
+
+def test_lines_over_a_figure_are_named_once():
+    figure = figures.training(over_training(), rng(), 50)
+    look = ("best response", plotting.BLACK, "--", "")
+    lines = [figures.Line(place, [1, 3], [0.2, 0.4], look) for place in (0, 2)]
+    figures.overlay(figure, lines)
+    assert figure.axes[0].lines[-1].get_ydata().tolist() == [0.2, 0.4]
+    assert figure.axes[1].lines[-1].get_linestyle() != "--"
+    names = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert names == ["mixed pool", "No Tabular", "best response"] and len(figure.legends) == 1
+
+
+def test_every_evaluator_has_a_look():
+    assert {*steps.FIXED, *steps.FURTHER, "frozen", "learner"} <= set(OPPONENTS)
 
 
 def test_the_same_bytes_twice():

@@ -7,10 +7,19 @@ import numpy as np
 import pytest
 import torch
 
-from dipllm_lib.ipd import a2c_settings, mechanism, mixed_pool, ppi_runs, published, steps
+from dipllm_lib.ipd import (
+    a2c_settings,
+    batch_play,
+    mechanism,
+    mixed_pool,
+    ppi_runs,
+    published,
+    steps,
+)
 from dipllm_lib.ipd import mechanism_contrasts as contrasts
 from dipllm_lib.ipd import mechanism_tables as panels
 from dipllm_lib.ipd.a2c import A2C
+from dipllm_lib.ipd.batch_play import Table
 from dipllm_lib.ipd.ppi import PPI
 from dipllm_lib.ipd.steps import Sizes
 from dipllm_lib.run import profiles, seeding
@@ -137,6 +146,35 @@ def test_panels_have_every_seed_and_seat_and_all_noise_levels(found):
         panels.panel_a(found["step2"])
 
 
+def test_a_finished_step_gives_its_agents_to_play(found, tmp_path_factory):
+    """Each alone has the weights of its place in the stack, and plays the same games again."""
+    learner = found["step1"][0]["learner"]
+    folder = tmp_path_factory.mktemp("agents")
+    chain(folder, learner, "step1")
+    made = task("step1", folder, learner)
+    alone, state = mechanism.actors(made), ppi_runs.load(made.own / "state.npz")
+    assert list(alone) == [(0, 0), (1, 0)]
+    join = "." if learner == "ppi" else "/"
+    for i, actor in enumerate(alone.values()):
+        for name, weight in actor.stack.named_parameters():
+            assert np.array_equal(weight[0].detach().numpy(), state[f"weight{join}{name}"][i])
+    table = Table(0, torch.full((1, 3, 5), 0.5))
+    streams = [[seeding.child(0, "agents", name)] for name in ("u", "noise", "other")]
+    chance = batch_play.draws(*streams, table, SETTINGS.rounds)
+    games = [batch_play.play(mechanism.actors(made)[0, 0], table, chance) for _ in range(2)]
+    assert games[0].shape == (1, 3, SETTINGS.rounds) and np.array_equal(*games)
+
+
+def test_sizes_of_a_profile():
+    own = steps.sizes(profiles.load("cpu", 0).ipd)
+    assert own.phases == (8, 18, 20) and own.iterations == (1500, 1500, 1000)
+    assert (own.start, own.columns, own.opponents, own.copies, own.line_games) == (
+        "", False, 200, 20, 20,
+    )  # fmt: skip
+    paper = steps.sizes(profiles.load("paper", 0).ipd)
+    assert paper.columns and paper.iterations == (50_000, 100_000, 10_000)
+
+
 def test_both_extorters_see_one_game_of_panel_f(found):
     """The two seats of F play each other: what one does is what the other meets."""
     f = panels.panel_f(found["step3"])
@@ -218,7 +256,10 @@ def test_a_stopped_step_goes_on_and_steps_can_be_handed_over(tmp_path, monkeypat
     names = ("pretrain",) * (learner == "ppi") + ("step1",)
     done = [task(step, tmp_path / "parted", learner) for step in names]
     mechanism.hand_over(done, tmp_path / "copy")
+    names = {path.name for path in (tmp_path / "copy" / done[-1].key).iterdir()}
+    assert names == {"state.npz"}  # nobody trains on the games of step 1 again
     assert not list((tmp_path / "copy").glob("*/probe.*"))
+    assert "seconds" not in ppi_runs.load(tmp_path / "copy" / done[-1].key / "state.npz")
     parted = task("step2", tmp_path / "own", learner, before=tmp_path / "copy")
     kind, name = (PPI, "advance") if learner == "ppi" else (A2C, "train")
     real, calls = getattr(kind, name), []

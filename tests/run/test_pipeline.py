@@ -164,7 +164,7 @@ def test_failure_in_four_lines(chain, capsys):
 @pytest.mark.parametrize(
     ("cell", "cause"),
     [
-        ("n = shelf.save_text('x', '01_extra.md')", "01_extra.md is not declared in pipeline.py"),
+        ("n = shelf.save_text('x', '01_extra.md')", "01_extra.md is not declared in chain.py"),
         ("(shelf.data / '01_sum.tex').unlink()", "01_sum.tex is missing"),
         ("n = (shelf.data / '01_sum.tex').write_text('')", "01_sum.tex has been changed"),
     ],
