@@ -200,7 +200,7 @@ GRAPH = (
     ),
     Notebook(
         "10b_ipd_beyond",
-        minutes=(0.8, 10, 50000),
+        minutes=(0.8, 8, 50000),
         study="ipd",
         tables={
             "10b_gains": CLOSE,

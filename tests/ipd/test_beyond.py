@@ -44,17 +44,17 @@ def test_every_question_of_a_profile_has_its_tasks(name, tmp_path):
 
 
 def test_the_base_run_is_trained_once(tmp_path):
-    """Of cpu's 22 settings, the base run is four: in diversity, mixing, exploration and payoffs."""
+    """Of cpu's 24 settings the base run is five: one in each question that shares its game."""
     wanted = beyond.tasks(profiles.load("cpu", 0).ipd, 0, tmp_path)
     new = beyond.once(wanted)
-    assert (len(wanted), len(new)) == (22, 18)
+    assert (len(wanted), len(new)) == (24, 20)
     same = [(t.question, t.setting) for t in wanted if t.own == wanted[0].own]
     assert same == [
         (BASE, "beta 0.5"), ("diversity", "beta 0.5"), ("mixing", "0.5"),
         ("exploration", "base"), ("payoffs", "b 2"),
     ]  # fmt: skip
     listed = beyond.listed(wanted).set_index("question")["runs"]
-    assert listed.sum() == 18 * 3 and listed[social.QUESTIONS["mixing"]] == 4 * 3
+    assert listed.sum() == 20 * 3 and listed[social.QUESTIONS["mixing"]] == 5 * 3
 
 
 def test_unknown_names_are_refused(tmp_path):
