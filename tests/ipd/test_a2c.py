@@ -14,6 +14,8 @@ from dipllm_lib.run import seeding
 TINY = replace(
     SMOKE,
     model=replace(SMOKE.model, hidden=8, rounds=6),
+    epsilon=Linear(0.1, 0.02, 15),
+    prediction=0.0,
     games=8,
     iterations=12,
     block=2,
@@ -334,7 +336,7 @@ def test_published_columns():
         assert (s.model.hidden, s.model.rounds) == (128, 100)
         rngs = [seeding.child(0, "count")]
         assert models.build(s.network, rngs).parameters_per_agent() == 62_531
-    assert CPU.epsilon == Linear(0.1, 0.02, 15_000) and CPU.pool == "beta"
+    assert CPU.epsilon == constant(0.0) and CPU.prediction == 1.0 and CPU.pool == "beta"
 
 
 @pytest.mark.slow

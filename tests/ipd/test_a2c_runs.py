@@ -14,6 +14,7 @@ SMOKE = a2c_settings.SMOKE
 SETTINGS = replace(
     SMOKE,
     model=replace(SMOKE.model, hidden=8, rounds=20),
+    epsilon=a2c_settings.Linear(0.1, 0.02, 15),
     games=8,
     iterations=5,
     block=2,

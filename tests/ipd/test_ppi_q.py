@@ -13,7 +13,7 @@ from dipllm_lib.ipd.model_settings import ModelSettings
 from dipllm_lib.run import seeding
 
 HEAD = ppi_settings.CPU
-MC = replace(ppi_settings.CPU_MC, rollouts=200)
+MC = replace(ppi_settings.CPU_MC, rollouts=200, common=False)
 OWN = np.array([0.2, 0.9, 0.4, 0.7, 0.1])  # P(own C) after s0, CC, CD, DC, DD
 REPLY = np.array([[0.5, 0.3], [0.9, 0.8], [0.2, 0.6], [0.7, 0.4], [0.1, 0.3]])  # given own C, D
 
