@@ -66,7 +66,7 @@ MEASURES = {
 VERDICTS = {"shown": (BLACK, BLACK), "reversed": (RED, RED), "open": (GREY, "white")}
 GAP = 0.075  # least distance of two labels at the right edge, in heights of the axes
 EVERY = 8  # markers on a line, about
-WRAP = 48  # characters of a line of a contrast's name
+WRAP = 54  # characters of a line of a contrast's name
 
 
 class Panel(NamedTuple):
