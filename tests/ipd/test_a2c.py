@@ -337,13 +337,3 @@ def test_published_columns():
         rngs = [seeding.child(0, "count")]
         assert models.build(s.network, rngs).parameters_per_agent() == 62_531
     assert CPU.epsilon == constant(0.0) and CPU.prediction == 1.0 and CPU.pool == "beta"
-
-
-@pytest.mark.slow
-def test_the_published_sizes_run():
-    """The first three iterations of the mixed pool at full shape: one pair, 4,096 games of 100."""
-    training = a2c.A2C(replace(PAPER["mixed"], block=3), [0]).train()
-    table = training.table()
-    assert training.done == 3 and len(table) == 4
-    assert table["cooperation"].to_numpy() == pytest.approx(np.full(4, 0.5), abs=0.05)
-    assert np.isfinite(training.losses().to_numpy(float)).all()
