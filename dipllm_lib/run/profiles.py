@@ -281,7 +281,7 @@ class IPDSettings(Settings):
     # the mechanism in three steps: tabular agents, a frozen learner, two extorters
     step_phases: tuple = setting((1, 1, 1), (8, 18, 20), (30, 30, 30), "phases of PPI in steps 1, 2 and 3", "phases", f"{WEIS}, Fig. 2; chosen below it: time")
     step3_start: str = setting("", "", "", "where step 3 begins: `data`, `weights` or `both` of step 2; empty: `data` with new weights in every phase, else `both`", "name", f"{WEIS}: `initialised with the extortion policies`, against Algorithm 1")
-    step3_also: tuple = setting(("data", "weights"), (), ("weights", "both"), "further starts of step 3 that are run beside it, all seeds", "names", "chosen: time; `data` costs 6 minutes more in cpu, `weights` 3")
+    step3_also: tuple = setting(("data", "weights"), (), ("weights", "both"), "further starts of step 3 that are run beside it, all seeds", "names", "chosen: time; in cpu `data` costs about 4.5 minutes more, `weights` 2")
     a2c_step_iterations: tuple = setting((20, 20, 20), (1500, 1500, 1000), (50000, 100000, 10000), "iterations of A2C in steps 1, 2 and 3", "iterations", f"{WEIS}, Fig. 4; chosen below it: time")
     a2c_step_columns: bool = setting(False, False, True, "A2C takes the column of each step", "yes or no", f"{WEIS}, Table 2; chosen below it: the recipe of the mixed pool")
     a2c_seeds_together: int = setting(2, 1, 1, "seeds of one process of A2C in the three steps", "seeds", "chosen: two processes in cpu")
