@@ -209,7 +209,7 @@ CPU_MC = PPISettings(
     pool="beta",
     first_games=5_000,
     games=1_500,
-    phases=16,
+    phases=14,
     q="mc",
     common=True,
 )

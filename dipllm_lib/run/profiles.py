@@ -257,7 +257,7 @@ class IPDSettings(Settings):
     # PPI with rollouts inside the model
     mc_seeds: int = setting(1, 3, 10, "independent runs", "seeds", "chosen: time")
     mc_pool: str = setting("beta", "beta", "beta", "pool of this arm; `beta` is Beta(1/2)", "name", "chosen: its inference pays more, so it starts earlier")
-    mc_phases: int = setting(1, 16, 30, "phases", "phases", "chosen: time")
+    mc_phases: int = setting(1, 14, 30, "phases", "phases", "chosen: time")
     mc_first_trajectories: int = setting(200, 5000, 200000, "trajectories of random tabular pairs before phase 1", "trajectories", "chosen: 3.3 to one of a phase in cpu, as without rollouts")
     mc_trajectories: int = setting(40, 1500, 20000, "trajectories collected per phase and learner", "trajectories", "chosen: time")
     mc_common: bool = setting(True, True, False, "the same random numbers for the rollouts of both actions", "yes or no", "not stated in the paper; chosen: without it eight rollouts are noise of 2.2 and cooperation starts at .3 from noise alone")
