@@ -103,7 +103,7 @@ GRAPH = (
     ),
     Notebook(
         "05_ipd_step1_best_response",
-        minutes=(0.5, 3.9, 20000),
+        minutes=(0.5, 4.6, 20000),
         study="ipd",
         files=("05_agents",),
         tables={
@@ -125,7 +125,7 @@ GRAPH = (
     ),
     Notebook(
         "06_ipd_step2_extortion",
-        minutes=(0.5, 3.8, 20000),
+        minutes=(0.5, 5.4, 20000),
         study="ipd",
         reads=("05_agents", "05_evaluators"),
         files=("06_extorters",),
@@ -151,7 +151,7 @@ GRAPH = (
     ),
     Notebook(
         "07_ipd_step3_mutual_extortion",
-        minutes=(0.5, 2.9, 20000),
+        minutes=(0.5, 3.7, 20000),
         study="ipd",
         reads=("06_extorters",),
         tables={
