@@ -10,9 +10,9 @@ Both ablations are one argument of `arm`: `identity` tells the learner whom it p
 takes the tabular agents away.
 
 At a small budget the published column ends in defection. `CPU` is a recipe that does not, tuned on
-seeds 0, 900 and 901, none of which A2C reports; `remedy` takes it apart. A floor under the policy was
-tried first; the core of a pre-trained PPI model, a pool that goes from Beta(1/2) to uniform, and
-smaller steps once cooperation begins were tried beside a floor and stayed at 0 for 4,000
+seeds 0, 900 and 901, none of which A2C reports; `remedy` takes it apart. A floor under the policy
+was tried first; the core of a pre-trained PPI model, a pool that goes from Beta(1/2) to uniform,
+and smaller steps once cooperation begins were tried beside a floor and stayed at 0 for 4,000
 iterations.
 """
 
