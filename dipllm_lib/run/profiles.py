@@ -5,11 +5,12 @@ section of a paper, or "chosen: why". A profile changes numbers, never code path
 command line changes a number. To change one, edit the settings cell of a notebook with `dataclasses.replace`.
 """
 
-import hashlib
-import json
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, fields
 
 import pandas as pd
+
+from dipllm_lib.run.profiles_kto import KTOSettings
+from dipllm_lib.run.settings import Settings, setting
 
 NAMES = ("smoke", "cpu", "paper")
 
@@ -17,36 +18,6 @@ XU = "Xu et al. 2025"
 B22A = "Bakhtin et al. 2022a, code"
 B22B = "Bakhtin et al. 2022b"
 WEIS = "Weis et al. 2026"
-
-
-def setting(smoke, cpu, paper, text: str, unit: str, source: str) -> object:
-    """One dataclass field without a default; its three values and its documentation lie in the metadata."""
-    values = {"smoke": smoke, "cpu": cpu, "paper": paper}
-    return field(metadata={"values": values, "text": text, "unit": unit, "source": source})
-
-
-class Settings:
-    """What the three dataclasses share: the documented table and the hash that enters the manifest."""
-
-    @classmethod
-    def of(cls, profile: str):
-        """The instance of `profile`."""
-        return cls(**{f.name: f.metadata["values"][profile] for f in fields(cls)})
-
-    def table(self, *prefixes: str) -> pd.DataFrame:
-        """Columns setting, value, unit, text, source; only fields whose names start with one of `prefixes`."""
-        rows = [
-            {"setting": f.name, "value": getattr(self, f.name)}
-            | {k: f.metadata[k] for k in ("unit", "text", "source")}
-            for f in fields(self)
-            if not prefixes or f.name.startswith(prefixes)
-        ]
-        return pd.DataFrame(rows)
-
-    def hash(self) -> str:
-        """First 16 hex digits of the sha256 of all values."""
-        text = json.dumps(asdict(self), sort_keys=True, allow_nan=False)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 # fmt: off
@@ -313,20 +284,6 @@ class IPDSettings(Settings):
     social_transformer: int = setting(16, 32, 32, "width of the Transformer beside them, 0: none", "units", "chosen: time")
     social_rollouts: tuple = setting((2,), (4, 8, 16), (4, 8, 16), "rollouts K of an action, question cost", "rollouts", "not stated in the paper; chosen")
     lola_pairs: int = setting(50, 1000, 1000, "pairs of exact gradient learners", "pairs", "chosen: an interval below .03")
-
-
-@dataclass(frozen=True)
-class KTOSettings(Settings):
-    """Study 3, multi-agent KTO in language games."""
-
-    lora_rank: int = setting(2, 6, 16, "rank of each of the three role adapters", "rank", "the text's 16; chosen below it: time")
-    tabular_seeds: int = setting(2, 10, 10, "independent tabular runs", "seeds", "chosen")
-    executor_steps: int = setting(40, 100, 2000, "training steps of the executor role", "steps", "chosen: time")
-    contexts: int = setting(8, 8, 128, "contexts per logical batch", "contexts", "the text's 128; chosen below it: time")
-    ipd_rounds: int = setting(10, 40, 100, "rounds of the iterated prisoner's dilemma", "rounds", "the text's 100; chosen below it: time")
-    league_rounds: int = setting(1, 6, 20, "rounds of the tabular league", "rounds", "chosen: time")
-    league_members: int = setting(6, 25, 40, "members of the league", "agents", "chosen: time")
-    influence_states: int = setting(16, 128, 512, "states behind the influence graph", "states", "chosen: time")
 # fmt: on
 
 STUDIES = {"dip": DiplomacySettings, "ipd": IPDSettings, "kto": KTOSettings}
