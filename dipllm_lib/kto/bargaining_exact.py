@@ -30,7 +30,8 @@ from dipllm_lib.kto.bargaining import AlternatingOffers
 Value = Callable[[np.ndarray], np.ndarray]
 TIES = ("accept", "refuse")
 CLOSE = 1e-12  # payoffs nearer than this are equal: shares of a grid are not exact in binary
-BISECTIONS, SCAN = 60, 401
+BISECTIONS = 60
+POINTS, SCANS = 201, 6  # each scan divides the interval of the solution by 200
 
 
 class Plan(NamedTuple):
@@ -164,15 +165,16 @@ def stationary(p: float, rho: float, values: tuple[Value, Value]) -> tuple[float
     def gap(x):
         return 1.0 - _indifferent(second(x), p, rho, values[1]) - x
 
-    grid = np.linspace(0.0, 1.0, SCAN)
-    above = gap(grid) > 0
-    crossings = np.flatnonzero(above[:-1] != above[1:])
-    if len(crossings) != 1:
-        raise ValueError(f"{len(crossings)} stationary solutions for p {p}, rho {rho}: need one")
-    low, high = grid[crossings[0] : crossings[0] + 2]
-    for _ in range(BISECTIONS):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if gap(np.array([middle]))[0] > 0 else (low, middle)
+    low, high = 0.0, 1.0
+    for scan in range(SCANS):
+        grid = np.linspace(low, high, POINTS)
+        above = gap(grid) > 0
+        crossings = np.flatnonzero(above[:-1] != above[1:])
+        if scan == 0 and len(crossings) != 1:
+            raise ValueError(f"{len(crossings)} stationary solutions, p {p}, rho {rho}: need one")
+        if not len(crossings):  # the last digits are exhausted
+            break
+        low, high = grid[crossings[0] : crossings[0] + 2]
     x = 0.5 * (low + high)
     return float(x), float(second(np.array([x]))[0])
 
