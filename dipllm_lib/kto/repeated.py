@@ -122,6 +122,14 @@ class IteratedPD:
         played = 1 - np.array(state.history, dtype=np.int64).reshape(-1, 2)  # ipd has C = 1
         return np.stack([self.pays.of(*played.T), self.pays.of(*played.T[::-1])], axis=1)
 
+    def round_of(self, state: State) -> int:
+        """Number of finished rounds."""
+        return len(state.history)
+
+    def splice(self, first: State, second: State, at: int) -> State:
+        """The new state of a game whose rules change at round `at`: names are drawn once."""
+        return first
+
     def infoset(self, state: State, player: int) -> Hashable:
         """Names, parameters that are seen, the round if counted, and the rounds of the window."""
         games.check_turn(self, state, player)
