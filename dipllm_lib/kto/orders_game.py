@@ -102,7 +102,7 @@ class OrdersGame:
         games.check_turn(self, state, player)
         turn = self.turns[state.position]
         extra = games.prompt("", "", setting, forecast)
-        lines = [self._board(turn), text.task_text(turn.name), f" {extra}\n" if extra else ""]
+        lines = [self._board(turn), text.task_text(turn.name), f" {extra}" if extra else ""]
         return "".join(lines) + "".join(map(_sentence, self._known(state)))
 
     def legal(self, state: State, player: int) -> tuple[str, ...]:

@@ -57,7 +57,7 @@ def test_prompts():
     assert own.legal(walk(own), 0) == (" A Rom H.", " A Rom Ven.", " A Rom Apu.")
     assert own.observe(walk(own, 2, 1), 0) == BOARD + " A Rom Apu. A Ven Tri."
     shown = own.observe(walk(own, 2), 0, "A", "Forecast hold 75.")
-    assert shown == BOARD + " Setting A. Forecast hold 75.\n A Rom Apu."
+    assert shown == BOARD + " Setting A. Forecast hold 75. A Rom Apu."
     near = game(near=1)
     assert (
         near.observe(walk(near), 0)
