@@ -107,6 +107,26 @@ def test_every_word_is_known_and_no_text_begins_another(name):
         trie([sum(map(tokenizer.piece, PIECE.findall(text)), ()) for text in legal])
 
 
+@pytest.mark.parametrize("name", [*GAMES, "orders"])
+def test_what_is_known_decides_what_is_read_and_nothing_is_below_the_worst(name):
+    game = GAMES[name] if name in GAMES else diplomacy()
+    read, rng = {}, seeding.child(0, "kto", "known", name)
+    for _ in range(12):
+        state = game.reset(rng)
+        while movers := game.to_move(state):
+            hash(state)
+            actions = []
+            for player in movers:
+                said = (game.observe(state, player), game.legal(state, player))
+                assert read.setdefault(game.infoset(state, player), said) == said
+                actions.append(int(rng.integers(len(said[1]))))
+            state = game.step(state, tuple(actions))
+        assert len(game.payoffs(state)) == game.players
+        assert min(game.payoffs(state)) >= game.worst
+        drawn = getattr(game, "delta", None) is not None and name.startswith("dilemma")
+        assert drawn or max(game.payoffs(state)) <= game.worst + game.scale
+
+
 def check_legal(legal):
     assert all(text.startswith(" ") and text.endswith(".") and "  " not in text for text in legal)
     assert all(games.parse(text, legal) == k for k, text in enumerate(legal))
