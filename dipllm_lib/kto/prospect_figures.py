@@ -28,6 +28,7 @@ OTHER = {
     "matching": (GREEN, "-", "P"),
 }
 RHOS = (BLUE, SKY, GREEN, PINK, RED)
+WIDTHS = (4.5, 3.5, 2.6, 1.8, 1.1)  # the first lines are wide, so that those above hide none
 EXPONENTS = {"one": ("α = β fitted", BLUE, "o"), "two": ("α and β fitted", ORANGE, "s")}
 NAMED = {
     "alpha": "α",
@@ -49,8 +50,8 @@ def curves(table: pd.DataFrame) -> Figure:
         for name, (colour, line) in look.items():
             part = own[own["name"] == name]
             ax.plot(part["x"], part["y"], color=colour, ls=line, label=name)
-    for ax in grid[:2]:
-        ax.legend(fontsize=6, loc="upper left")
+    grid[0].legend(fontsize=6, loc="lower right")
+    grid[1].legend(fontsize=6, loc="upper left")
     grid[0].axhline(0, color=BLACK, lw=0.5)
     grid[0].axvline(0, color=BLACK, lw=0.5)
     grid[2].set_xscale("log")
@@ -143,10 +144,12 @@ def references(table: pd.DataFrame) -> Figure:
     titles = {"|v|": "Labels weighted by |v|", "unit": "Labels of equal weight"}
     for ax, (weights, title) in zip(grid, titles.items(), strict=True):
         own = table[table["weights"] == weights]
-        for colour, (rho, part) in zip(RHOS, own.groupby("rho"), strict=True):
-            ax.plot(part["offer"], part["signal"], color=colour, marker=".", label=f"ρ = {rho:.3g}")
+        for colour, width, (rho, part) in zip(RHOS, WIDTHS, own.groupby("rho"), strict=True):
+            line = {"color": colour, "lw": width, "label": f"ρ = {rho:.3g}"}
+            ax.plot(part["offer"], part["signal"], **line)
             top = part[part["signal"] >= part["signal"].max() - 1e-12]
-            ax.plot(top["offer"], top["signal"], color=colour, marker="o", ms=6, ls="none")
+            ax.plot(top["offer"], top["signal"], color=colour, marker="o", ms=2.5 + 2 * width,
+                    ls="none")  # fmt: skip
         ax.axhline(0, color=BLACK, lw=0.5)
         ax.set_xlabel("offer")
         ax.set_title(title, loc="left")
@@ -158,21 +161,22 @@ def references(table: pd.DataFrame) -> Figure:
 def people(table: pd.DataFrame, lams: Sequence[float]) -> Figure:
     """Rates of people and of the fitted models in both games."""
     figure, grid = plotting.axes(2, 1, 2, height=2.7)
-    looks = {name: look for name, look in OTHER.items()}
-    looks |= {f"prospect, λ = {lam:g}": LAMS[lam] for lam in lams}
+    looks = OTHER | {f"prospect, λ = {lam:g}": LAMS[lam] for lam in lams}
     texts = {
         "ultimatum": ("offer", "P(refuse)", "Responders of the ultimatum"),
         "gift PD": ("partner's gift", "P(give)", "Second movers of the gift dilemma"),
     }
     for ax, (game, (x, y, title)) in zip(grid, texts.items(), strict=True):
         own = table[table["game"] == game]
+        seen = own[own["model"] == "people"]
+        dots = {"color": BLACK, "marker": "o", "ms": 5, "ls": "none", "zorder": 3}
+        ax.plot(seen["x"], seen["rate"], label="people", **dots)
         for name, (colour, line, marker) in looks.items():
             part = own[own["model"] == name]
             if len(part):
                 style = {"color": colour, "ls": line, "marker": marker, "ms": 3, "label": name}
+                style["drawstyle"] = "steps-post" if name == "matching" else "default"
                 ax.plot(part["x"], part["rate"], **style)
-        seen = own[own["model"] == "people"]
-        ax.plot(seen["x"], seen["rate"], color=BLACK, marker="o", ms=5, ls="none", label="people")
         ax.axhline(0.5, color=GREY, lw=0.8)
         ax.set_ylim(0, 0.9)
         ax.set_xlabel(x)
@@ -188,13 +192,13 @@ def bargaining(table: pd.DataFrame) -> Figure:
     for ax, (varied, text) in zip(grid, VARIED.items(), strict=True):
         own = table[table["varied"] == varied]
         for colour, (rho, part) in zip(RHOS, own.groupby("rho"), strict=False):
-            ax.plot(part["lam"], part["share"], color=colour, marker="o", label=f"ρ = {rho:g}")
+            ax.plot(part["lam"], part["share"], color=colour, label=f"ρ = {rho:g}")
         for lam in (2.25, 3.2):
-            ax.axvline(lam, color=GREY, ls=":", lw=0.8)
+            ax.axvline(lam, color=GREY, ls=":", lw=1, label="λ = 2.25 and 3.2")
         ax.axhline(0.5, color=BLACK, lw=0.5)
         ax.set_xlabel(text)
     grid[0].set_ylabel("share of the first proposer")
-    _legend(figure, grid, 4)
+    _legend(figure, grid, 5)
     return figure
 
 
@@ -210,7 +214,7 @@ def replies(table: pd.DataFrame) -> Figure:
     ax.set_xticks(place, [f"{delta:g}" for delta in table["delta"]])
     ax.set_xlabel("δ, chance of another round")
     ax.set_ylabel("payoff per round")
-    ax.legend(fontsize=6)
+    _legend(figure, [ax], 2)
     return figure
 
 

@@ -29,6 +29,7 @@ SPLIT = 0.5  # reference of ultimatum and bargaining
 PEOPLE_OFFER = 0.40  # mean offer of people, Oosterbeek, Sloof and van de Kuilen 2004: 37 papers
 GO_ON, RHO = 0.9, 0.25  # chance that talks survive a refusal, reference share in bargaining
 PAIRS = ((1.0, 1.0), (2.25, 1.0), (1.0, 2.25), (2.25, 2.25), (3.2, 1.0), (1.0, 3.2), (3.2, 3.2))
+CLEAR = 1e-3  # of a distance: below it two players are alike
 DELTAS = (0.5, 0.75, 0.9, 0.95, 0.99)
 
 
@@ -99,7 +100,7 @@ def bargaining(exponents: Sequence[float] = (1.0, 0.88)) -> pd.DataFrame:
 
 def bargaining_curves(
     rhos: Sequence[float] = (0.0, 0.1, 0.25, 0.4),
-    lams: Sequence[float] = (1.0, 1.5, 2.0, 2.25, 2.5, 3.2, 4.0),
+    lams: Sequence[float] = tuple((10 + 3 * k) / 10 for k in range(11)),
 ) -> pd.DataFrame:
     """Columns varied, rho, lam, share: the first proposer's share when its own λ, the other's or
     that of both is lam, else 1; α = β = .88."""
@@ -189,3 +190,21 @@ def scores(lams: Sequence[float] = LAMS) -> pd.DataFrame:
     columns = ["game", "role", "lam", "plays", "regret", "divergence"]
     found = pd.DataFrame(rows, columns=columns)
     return found.sort_values(["game", "role", "lam"], kind="stable", ignore_index=True)
+
+
+def more_human(table: pd.DataFrame, lam: float = 3.2) -> pd.DataFrame:
+    """Columns game, role, text, verdict: whether a player with this λ is nearer to people than with
+    every other λ of `scores`, by more than CLEAR; distance is the divergence, for proposers the
+    distance of the offer from PEOPLE_OFFER, in bargaining that of the split from even."""
+    rows = []
+    for (game, role), own in table.groupby(["game", "role"], sort=False):
+        distance = own["divergence"]
+        if own["divergence"].isna().any():
+            goal = PEOPLE_OFFER if game == "ultimatum" else 0.5
+            distance = (own["plays"] - goal).abs()
+        distances = dict(zip(own["lam"], distance, strict=True))
+        gain = min(d for other, d in distances.items() if other != lam) - distances[lam]
+        verdict = "nearer" if gain > CLEAR else "farther" if gain < -CLEAR else "no difference"
+        text = ", ".join(f"λ {one:g}: {d:.4f}" for one, d in distances.items())
+        rows.append((game, role, f"distance at {text}", verdict))
+    return pd.DataFrame(rows, columns=["game", "role", "text", "verdict"])
