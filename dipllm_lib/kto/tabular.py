@@ -230,7 +230,7 @@ def by_log_prob(
     place = data.rows * own.shape[1] + data.actions
     if prepared.pairs is not None:
         plus, minus = prepared.pairs
-        flat = np.where(np.isfinite(own), own - reference, 0.0).ravel()
+        flat = _ratio(own, reference).ravel()
         slope = _slope(objective.kappa * (flat[place[plus]] - flat[place[minus]]))
         part = weight * objective.kappa * slope
         part = part if objective.name == "literal_sign" else -part
@@ -238,11 +238,16 @@ def by_log_prob(
         return raw.reshape(own.shape)
     if objective.name not in SIGMOID:
         return -np.bincount(place, weight, own.size).reshape(own.shape)
-    ratio = np.where(np.isfinite(own), own - reference, 0.0)
+    ratio = _ratio(own, reference)
     point = _z0(prepared, own, ratio, objective.z0)
     slope = _slope(objective.kappa * prepared.sign * (ratio.ravel()[place] - point))
     part = weight * prepared.sign * objective.kappa * slope
     return -np.bincount(place, part, own.size).reshape(own.shape)
+
+
+def _ratio(own: np.ndarray, reference: np.ndarray) -> np.ndarray:
+    """(R, A) log-ratios r, 0 where an action is not legal."""
+    return np.subtract(own, reference, out=np.zeros_like(own), where=np.isfinite(own))
 
 
 def _slope(x: np.ndarray) -> np.ndarray:
