@@ -104,7 +104,7 @@ def best_offer(share: float, reference: float = 0.5, params: ProspectParams | No
 def switch_points(
     reference: float = 0.5, params: ProspectParams | None = None, width: float = 1e-4
 ) -> list[tuple[float, float, float]]:
-    """(q, offer before, offer after) at each change of the best offer, q to `width` by bisection."""
+    """(q, offer before, offer after) at each change of the best offer; q to `width`."""
     found: list[tuple[float, float, float]] = []
 
     def search(low: float, high: float) -> None:
@@ -123,7 +123,7 @@ def switch_points(
 
 @dataclass(frozen=True, eq=False)
 class Responders:
-    """One responder: a row per offer, actions accept, refuse. weights: (A,) how often it is seen."""
+    """One responder, a row per offer: accept, refuse. weights: (A,) how often each is seen."""
 
     params: ProspectParams
     reference: float
