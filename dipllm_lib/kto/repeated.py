@@ -6,9 +6,10 @@ another with probability δ. The payoff of an episode is
     finite         (1/T) Σ u_t
     continuation   (1 - δ) Σ u_t, whose mean is the discounted payoff of `ipd.exact.discounted`
 
-so both lie on the scale of one round. The prompt shows the last 8 rounds, own choice first. Legal
-text 0 is always to cooperate and 1 to defect; with neutral labels their names are J and F, which of
-them is which and which is named first is drawn by `reset`. All four cells stand in the rules.
+so both lie on the scale of one round, the second on average: a long episode pays more. The prompt
+shows the last 8 rounds, own choice first. Legal text 0 is always to cooperate and 1 to defect; with
+neutral labels their names are J and F, which of them is which and which is named first is drawn by
+`reset`. All four cells stand in the rules.
 
 Memory-one vectors (s0, CC, CD, DC, DD), own action first, are those of `ipd.tabular`; exact values
 are those of `ipd.exact` and `ipd.best_response`.
@@ -121,6 +122,14 @@ class IteratedPD:
         """(t, 2) payoffs of both players in the rounds played so far."""
         played = 1 - np.array(state.history, dtype=np.int64).reshape(-1, 2)  # ipd has C = 1
         return np.stack([self.pays.of(*played.T), self.pays.of(*played.T[::-1])], axis=1)
+
+    def round_of(self, state: State) -> int:
+        """Number of finished rounds."""
+        return len(state.history)
+
+    def splice(self, first: State, second: State, at: int) -> State:
+        """The new state of a game whose rules change at round `at`: names are drawn once."""
+        return first
 
     def infoset(self, state: State, player: int) -> Hashable:
         """Names, parameters that are seen, the round if counted, and the rounds of the window."""
