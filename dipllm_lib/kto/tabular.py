@@ -32,6 +32,7 @@ from dipllm_lib.kto.policies import log_softmax
 OBJECTIVES = ("sft", "wmle", "a2c", "kto", "pt_kto", "pt_pair", "literal_sign")
 SIGMOID = ("kto", "pt_kto", "pt_pair", "literal_sign")
 PAIRED = ("pt_pair", "literal_sign")
+SMALLEST = 1e-6  # of mean |V|: below it a problem is solved, and weights go to 0 with V
 BALANCES = ("none", "counts", "masses")
 
 
@@ -40,7 +41,8 @@ class Objective:
     """name: one of OBJECTIVES · kappa: temperature of sigma · tau: of wmle, in units of mean |V| ·
     z0: `exact_batch`, `exact_context` or `zero` · balance: `none`; `counts` and `masses` balance
     the classes of each problem, which outcome labels do not stand (spec 3.6): for the experiment
-    that shows it · steps: per round, rate: of each."""
+    that shows it · steps: per
+    round, rate: of each."""
 
     name: str = "pt_kto"
     kappa: float = 0.1
@@ -48,7 +50,7 @@ class Objective:
     z0: str = "exact_batch"
     balance: str = "none"
     steps: int = 10
-    rate: float = 0.5
+    rate: float = 2.0
 
     def __post_init__(self) -> None:
         if self.name not in OBJECTIVES or self.balance not in BALANCES:
@@ -95,7 +97,7 @@ class Data:
             return np.ones(len(self.rows))
         size = np.abs(self.values)
         mean = self.per_group(size)
-        return np.minimum(size, CAP) / np.where(mean > 0, mean, 1.0)
+        return np.minimum(size, CAP) / np.maximum(mean, SMALLEST)
 
 
 def first(objective: Objective) -> float:
@@ -159,12 +161,12 @@ def prepare(data: Data, objective: Objective) -> Prepared:
     elif objective.name == "wmle":
         mean = data.per_group(np.abs(data.values))
         # the largest V of a problem is taken out, which cancels in the mean
-        scaled = data.values / np.where(mean > 0, mean, 1.0) / objective.tau
+        scaled = data.values / np.maximum(mean, SMALLEST) / objective.tau
         tilted = np.exp(scaled - _largest(data.group(), scaled))
         weight = data.mass * tilted / data.per_group(tilted)
     elif objective.name == "a2c":
         mean = data.per_group(np.abs(data.values))
-        weight = data.mass * _advantage(data) / np.where(mean > 0, mean, 1.0)
+        weight = data.mass * _advantage(data) / np.maximum(mean, SMALLEST)
     else:
         weight = data.mass * data.omega(objective.name)
         weight = weight * _class_weights(data, objective)
@@ -230,7 +232,7 @@ def by_log_prob(
     place = data.rows * own.shape[1] + data.actions
     if prepared.pairs is not None:
         plus, minus = prepared.pairs
-        flat = np.where(np.isfinite(own), own - reference, 0.0).ravel()
+        flat = _ratio(own, reference).ravel()
         slope = _slope(objective.kappa * (flat[place[plus]] - flat[place[minus]]))
         part = weight * objective.kappa * slope
         part = part if objective.name == "literal_sign" else -part
@@ -238,11 +240,16 @@ def by_log_prob(
         return raw.reshape(own.shape)
     if objective.name not in SIGMOID:
         return -np.bincount(place, weight, own.size).reshape(own.shape)
-    ratio = np.where(np.isfinite(own), own - reference, 0.0)
+    ratio = _ratio(own, reference)
     point = _z0(prepared, own, ratio, objective.z0)
     slope = _slope(objective.kappa * prepared.sign * (ratio.ravel()[place] - point))
     part = weight * prepared.sign * objective.kappa * slope
     return -np.bincount(place, part, own.size).reshape(own.shape)
+
+
+def _ratio(own: np.ndarray, reference: np.ndarray) -> np.ndarray:
+    """(R, A) log-ratios r, 0 where an action is not legal."""
+    return np.subtract(own, reference, out=np.zeros_like(own), where=np.isfinite(own))
 
 
 def _slope(x: np.ndarray) -> np.ndarray:
