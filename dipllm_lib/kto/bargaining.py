@@ -118,8 +118,8 @@ class AlternatingOffers:
         if not state.agreed:
             return 0.0, 0.0
         worth = self.delta**state.round
-        kept = worth * state.keep / self.grid
-        both = kept, worth - kept
+        left = self.grid - state.keep
+        both = worth * state.keep / self.grid, worth * left / self.grid
         return both if state.round % 2 == 0 else both[::-1]
 
     def infoset(self, state: State, player: int) -> Hashable:

@@ -6,9 +6,10 @@ another with probability δ. The payoff of an episode is
     finite         (1/T) Σ u_t
     continuation   (1 - δ) Σ u_t, whose mean is the discounted payoff of `ipd.exact.discounted`
 
-so both lie on the scale of one round. The prompt shows the last 8 rounds, own choice first. Legal
-text 0 is always to cooperate and 1 to defect; with neutral labels their names are J and F, which of
-them is which and which is named first is drawn by `reset`. All four cells stand in the rules.
+so both lie on the scale of one round, the second on average: a long episode pays more. The prompt
+shows the last 8 rounds, own choice first. Legal text 0 is always to cooperate and 1 to defect; with
+neutral labels their names are J and F, which of them is which and which is named first is drawn by
+`reset`. All four cells stand in the rules.
 
 Memory-one vectors (s0, CC, CD, DC, DD), own action first, are those of `ipd.tabular`; exact values
 are those of `ipd.exact` and `ipd.best_response`.

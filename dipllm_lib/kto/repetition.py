@@ -3,7 +3,7 @@
 The payoff of an episode is the mean over its rounds. The prompt shows the actions of the last
 rounds in the words of the game, oldest first, and the own gain of the last one:
 
-    Ultimatum. Pie 100. If refused, both get 0. Past 40 accept. 30 refuse. I last got 0. Round 3 of
+    Ultimatum. Pie 100. If refused, both get 0. Past 40 accept. 30 refuse. I last got 0. Turn 3 of
     20. I offer
 
 All chance is drawn by `reset`: a start for every round.

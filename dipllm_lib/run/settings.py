@@ -26,7 +26,7 @@ class Settings:
         return cls(**{f.name: f.metadata["values"][profile] for f in fields(cls)})
 
     def table(self, *prefixes: str) -> pd.DataFrame:
-        """Columns setting, value, unit, text, source; only fields that start with one of `prefixes`."""
+        """Columns setting, value, unit, text, source; only fields that begin with a prefix."""
         rows = [
             {"setting": f.name, "value": getattr(self, f.name)}
             | {k: f.metadata[k] for k in ("unit", "text", "source")}
