@@ -31,9 +31,10 @@ class KTOSettings(Settings):
     objective_sweeps: int = setting(10, 20, 40, "sweeps of the bargaining without end", "sweeps", "chosen: the worth remembered has settled")
     cem_rounds: int = setting(2, 8, 8, "rounds of the cross-entropy method", "rounds", "chosen")
     cem_population: int = setting(8, 16, 16, "candidates per round, a quarter of them elite", "candidates", "chosen")
+    objective_bootstrap: int = setting(200, 2000, 10000, "resamples behind an interval over seeds", "resamples", "chosen")
     # the same with a language model, one seed
     objective_lm_rounds: int = setting(2, 4, 50, "rounds, each with a new reference policy", "rounds", "chosen: time")
     objective_lm_steps: int = setting(3, 5, 20, "AdamW steps per round", "steps", "chosen: time")
-    objective_lm_rate: float = setting(3e-3, 1e-3, 2e-5, "learning rate, constant", "1/step", "chosen: large, for few steps")
+    objective_lm_rate: float = setting(3e-3, 1e-3, 2e-5, "learning rate of AdamW, falls to 0 over all steps", "1/step", "chosen: large, for few steps")
     objective_lm_episodes: int = setting(200, 500, 2000, "episodes per round and setting", "episodes", "chosen")
 # fmt: on
