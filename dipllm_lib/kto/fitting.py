@@ -16,7 +16,7 @@ the data: there is no second model in memory.
 Shapes: n contexts, N samples, A legal texts of a context.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -80,12 +80,11 @@ class Rates:
 
 
 def items(samples: Sequence[Sample], unit: bool = False) -> list[Item]:
-    """The samples by context, in the order in which contexts first occur. unit: omega = 1."""
-    groups: dict[tuple[str, Hashable, str], list[Sample]] = {}
+    """The samples by prompt, in the order in which prompts first occur. unit: omega = 1."""
+    groups: dict[tuple, list[Sample]] = {}
     for sample in samples:
-        groups.setdefault((sample.game, sample.context.key, sample.context.prompt), []).append(
-            sample
-        )
+        name = sample.game, sample.context.prompt, sample.context.legal
+        groups.setdefault(name, []).append(sample)
     found = []
     for own in groups.values():
         omega = np.array([1.0 if unit else s.omega for s in own])
