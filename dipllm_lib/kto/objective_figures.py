@@ -43,7 +43,7 @@ def objectives(table: pd.DataFrame, start: float, caption: str = "") -> Figure:
         ax.set_title(f"{name[0]}, {name[1]}", loc="left")
     for ax in grid[-1]:
         ax.set_xlabel("share of the pie kept, from people")
-    grid[0, 0].legend(loc="lower left", fontsize=6)
+    grid[0, 0].legend(loc="upper left", fontsize=6)
     figures.add_caption(figure, caption)
     return figure
 
@@ -111,19 +111,18 @@ def pools(table: pd.DataFrame, caption: str = "") -> Figure:
 
 
 def mixture(table: pd.DataFrame, switches: pd.DataFrame, caption: str = "") -> Figure:
-    """Offers over the share of accepting partners; dotted: exact switch points."""
+    """Offers over the share of accepting partners; the line is exact."""
     looks = list(dict.fromkeys(table["value_function"]))
     figure, grid = plotting.axes(2, 1, len(looks), height=2.3, sharey=True)
-    drawn = (("best", BLACK, "-", ""), ("pool", BLUE, "", "o"), ("self_play", RED, "", "x"))
+    drawn = (("pool", BLUE, "o", "pool"), ("self_play", RED, "x", "own responder"))
     for look, ax in zip(looks, grid, strict=True):
         own = table[table["value_function"] == look]
-        for column, colour, line, marker in drawn:
-            style = {"color": colour, "ls": line or "none", "marker": marker}
-            text = {"best": "best offer", "pool": "pool", "self_play": "own responder"}[column]
-            step = {"drawstyle": "steps-mid"} if column == "best" else {}
-            ax.plot(own["share"], own[column], label=text, **style, **step)
-        for q in switches.loc[switches["value_function"] == look, "share"]:
-            ax.axvline(q, color=GREY, ls=":", lw=1)
+        moves = switches[switches["value_function"] == look]
+        edges = [own["share"].min(), *moves["share"], own["share"].max()]
+        offers = [own["best"].iloc[0], *moves["after"]]
+        ax.stairs(offers, edges, baseline=None, color=BLACK, label="best offer, exact")
+        for column, colour, marker, text in drawn:
+            ax.plot(own["share"], own[column], color=colour, marker=marker, label=text, **LINE)
         ax.set_title(look.replace("rho", "ρ"), loc="left")
         ax.set_xlabel("share q of accepting partners")
     grid[0].set_ylabel("most likely offer")
@@ -143,7 +142,9 @@ def meta(rows: pd.DataFrame, caption: str = "") -> Figure:
             gain = own[column] - own["article"]
             place = np.full(len(own), y + shift)
             grid[0].plot(gain, place, color=colours[kind], marker=marker, ms=3, **LINE)
-        grid[1].plot(own["lam"], own["rho"], color=colours[kind], marker="o", label=kind, **LINE)
+        if kind != "repeated":  # rho does nothing there
+            look = {"color": colours[kind], "marker": "o", "label": kind}
+            grid[1].plot(own["lam"], own["rho"], **look, **LINE)
     grid[0].axvline(0, color=GREY, ls="--", lw=1)
     objectives = rows.groupby("type", sort=False)["objective"].first()
     grid[0].set_yticks(range(len(kinds)), [f"{k}, {objectives[k]}" for k in kinds], fontsize=7)
