@@ -76,6 +76,15 @@ def test_lottery_and_regret_values():
         labels.verified_value(-0.1, 1.0, prospect.NEUTRAL, 0.02)
 
 
+def test_the_verifier_may_give_value_label_and_weight():
+    sample = step("partner", MOVES, 1, 3.0, 2.0, 5.0).sample
+    good, bad = (labels.verified(sample, r, prospect.NEUTRAL, 0.02) for r in (0.0, 0.6))
+    assert good.desirable and good.value == pytest.approx(0.02)
+    assert not bad.desirable and bad.value == pytest.approx(-0.1) and bad.selector == "verifier"
+    sizes = labels.mean_sizes([good, bad])
+    assert [s.omega for s in labels.weighted([good, bad], sizes)] == pytest.approx([1 / 3, 5 / 3])
+
+
 def test_weights_come_from_the_training_split_alone():
     training = [step("proposer", OFFERS, k, u, 0.5).sample for k, u in ((4, 0.6), (2, 0.0))]
     sizes = labels.mean_sizes(training)
