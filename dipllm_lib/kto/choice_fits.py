@@ -167,9 +167,8 @@ def _climb(task: Problem, theta: np.ndarray, groups: np.ndarray) -> tuple[np.nda
         reached = choice_model.likelihood(task, trial)
         # the information is no curvature: steps that gain less than it promised were too long
         share = (reached[0] - value) / max(float(step @ (slope - inner @ step / 2)), 1e-300)
-        damping = float(
-            np.clip(damping * (0.1 if share > 0.75 else 1 if share > 0.25 else 10), 1e-9, 1e9)
-        )
+        damping *= 0.1 if share > 0.75 else 1.0 if share > 0.25 else 10.0
+        damping = min(max(damping, 1e-9), 1e9)
         if reached[0] >= value:
             theta, (value, score, information) = trial, reached
         if value > SURE:

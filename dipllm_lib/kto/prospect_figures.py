@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 from dipllm_lib.kto import recovery
 from dipllm_lib.run import plotting
@@ -28,7 +29,7 @@ OTHER = {
     "matching": (GREEN, "-", "P"),
 }
 RHOS = (BLUE, SKY, GREEN, PINK, RED)
-WIDTHS = (4.5, 3.5, 2.6, 1.8, 1.1)  # the first lines are wide, so that those above hide none
+WIDTHS = (3.8, 3.0, 2.2, 1.6, 1.0)  # the first lines are wide, so that those above hide none
 EXPONENTS = {"one": ("α = β fitted", BLUE, "o"), "two": ("α and β fitted", ORANGE, "s")}
 NAMED = {
     "alpha": "α",
@@ -132,9 +133,7 @@ def _squares(ax: Axes, table: pd.DataFrame) -> None:
     ax.grid(False)
 
 
-def _square(x: float, y: float, colour: str):
-    from matplotlib.patches import Rectangle
-
+def _square(x: float, y: float, colour: str) -> Rectangle:
     return Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=colour, edgecolor="white", lw=1)
 
 
@@ -152,6 +151,7 @@ def references(table: pd.DataFrame) -> Figure:
                     ls="none")  # fmt: skip
         ax.axhline(0, color=BLACK, lw=0.5)
         ax.set_xlabel("offer")
+        ax.set_ylim(-1.1, 1.15)
         ax.set_title(title, loc="left")
     grid[0].set_ylabel("sum of labels, scaled")
     _legend(figure, grid, 5)

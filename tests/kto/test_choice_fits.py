@@ -63,10 +63,10 @@ def test_starts_lead_to_one_maximum():
 
 
 def test_intervals_of_both_kinds_agree():
-    """The information and 200 resamples: standard errors within a third of each other."""
-    own = some(1500)
+    """The information and 150 resamples: standard errors within a third of each other."""
+    own = some(1000)
     found = choice_fits.fit(own, one_exponent=True)
-    drawn = choice_fits.bootstrap(own, seeding.child(0, "test", "boot"), 200, one_exponent=True)
+    drawn = choice_fits.bootstrap(own, seeding.child(0, "test", "boot"), 150, one_exponent=True)
     ratio = np.log(drawn).std(axis=0) / found.errors
     assert ((ratio > 0.75) & (ratio < 4 / 3)).all(), ratio
     tables = choice_fits.intervals(found), choice_fits.intervals(found, drawn)
