@@ -30,10 +30,12 @@ PASS = 0.98  # share of the best value; always .30 has .96 already
 
 @dataclass(frozen=True, eq=False)
 class Proposers:
-    """G proposers. accept: P(accept | offer) (G, A) · values: V (G, A, 2) of accepted, refused."""
+    """G proposers. accept: P(accept | offer) (G, A) · values: V (G, A, 2) of accepted, refused ·
+    expected: a decision has the V it has on average instead of that of what occurred."""
 
     accept: np.ndarray
     values: np.ndarray
+    expected: bool = False
 
     @property
     def start(self) -> np.ndarray:
@@ -48,8 +50,12 @@ class Proposers:
         chance = np.stack([self.accept, 1 - self.accept], axis=2)
         mass = probs[:, :, None] * chance
         rows, actions = np.divmod(np.arange(games * offers).repeat(2), offers)
+        values = self.values
+        if self.expected:
+            mean = (chance * values).sum(axis=2, keepdims=True)
+            values = np.broadcast_to(mean, values.shape)
         groups = np.arange(games)
-        data = Data(rows, actions, mass.ravel(), self.values.ravel(), groups=groups)
+        data = Data(rows, actions, mass.ravel(), values.ravel(), groups=groups)
         if not episodes:
             return data
         shares = mass.reshape(games, -1)

@@ -18,6 +18,7 @@ s = T - S, so a V of a long rest can pass 1 in size, and the guard c = 4 of omeg
 Shapes: G problems, T rounds, 5 outcomes s0 CC CD DC DD, actions cooperate, defect; n episodes.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -34,12 +35,12 @@ LABELS = ("verifier", "return", "trajectory")
 
 @dataclass(frozen=True, eq=False)
 class Repeaters:
-    """G players. q: (G, 5) partners in their own view · rounds: T · params: of v · labels: one of
-    LABELS; without episodes only `verifier` has an exact expectation."""
+    """G players. q: (G, 5) partners in their own view · rounds: T · params: of v, one or one
+    for each · labels: one of LABELS; without episodes only `verifier` has an exact expectation."""
 
     q: np.ndarray
     rounds: int
-    params: ProspectParams = prospect.ARTICLE
+    params: ProspectParams | Sequence[ProspectParams] = prospect.ARTICLE
     labels: str = "verifier"
     pays: Payoffs = field(default=STANDARD)
 
@@ -108,23 +109,30 @@ class Repeaters:
             share = self.visits(probs)[..., None] / self.rounds
             mass = (share * probs.reshape(self.shape)).ravel()
             rows, actions = np.divmod(np.arange(mass.size), 2)
-            V = prospect.value((worth - mean[..., None]) / self.scale, self.params)
-            return Data(rows, actions, mass, V.ravel(), groups=groups)
+            values = self._value(worth - mean[..., None])
+            return Data(rows, actions, mass, values.ravel(), groups=groups)
         rows, actions, paid = self.play(probs, episodes, rng)
         mass = np.full(rows.size, 1 / (episodes * self.rounds))
         told, labels = self._told(rows, actions, paid, worth, mean)
         unit = labels is not None
         return Data(rows.ravel(), actions.ravel(), mass, told.ravel(), labels, groups, unit)
 
+    def _value(self, gain: np.ndarray) -> np.ndarray:
+        """V of gains (G, ...)."""
+        if isinstance(self.params, ProspectParams):
+            return prospect.value(gain / self.scale, self.params)
+        pairs = zip(gain, self.params, strict=True)
+        return np.stack([prospect.value(own / self.scale, p) for own, p in pairs])
+
     def _told(self, rows, actions, paid, worth, mean) -> tuple[np.ndarray, np.ndarray | None]:
         """V (G, n, T), and the labels of whole episodes, None where V gives them."""
         if self.labels == "verifier":
             gain = worth.reshape(-1, 2)[rows, actions] - mean.ravel()[rows]
-            return prospect.value(gain / self.scale, self.params), None
+            return self._value(gain), None
         rest = np.flip(np.cumsum(np.flip(paid, axis=2), axis=2), axis=2)
         if self.labels == "return":
             gain = rest - mean.ravel()[rows]
-            return prospect.value(gain / self.scale, self.params), None
+            return self._value(gain), None
         total = rest[:, :, :1]
         won = np.broadcast_to(total > total.mean(axis=1, keepdims=True), paid.shape)
         return np.where(won, 1.0, -1.0), won.ravel()
