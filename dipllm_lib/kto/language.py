@@ -38,8 +38,8 @@ class Recipe:
         return cls(kind, folder, dtype, seed, settings.lora_rank, targets, str(stage))
 
     def __call__(self) -> Backbone:
-        """The shared base with the three role adapters."""
-        backbone = shared(self)
+        """The shared base, or the untrained one without a stage 1, with the role adapters."""
+        backbone = shared(self) if self.stage else bare(self)
         roles.attach(backbone, self.rank, self.targets, self.seed)
         return backbone
 

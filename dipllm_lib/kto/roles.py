@@ -16,7 +16,7 @@ of the base.
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -155,38 +155,52 @@ class StrategyTrainer:
         if not trajectories:
             raise ValueError("an update needs at least one trajectory")
         dealt = deal(len(trajectories), self.shards)
-        found = {}
+        tasks: list[Shard] = []
         for name, read in self.readers.items():
+            weights = state(self.backbone, name)
             parts = [tuple(item for i in own for item in read(trajectories[i])) for own in dealt]
-            facts = self._update(name, [part for part in parts if part])
-            found[name] = facts | {"trajectories": sum(map(len, dealt))}
-        return found
+            tasks += [
+                Shard(self.build, name, weights, part, OBJECTIVES[name]) for part in parts if part
+            ]
+        points = self._points(tasks)
+        tasks = [replace(task, point=points[task.role]) for task in tasks]
+        sums = self._map(tasks)
+        found = {}
+        for name in self.readers:
+            own = [(t, s) for t, s in zip(tasks, sums, strict=True) if t.role == name]
+            found[name] = self._step(name, own, points[name])
+        return {name: one | {"trajectories": len(trajectories)} for name, one in found.items()}
 
-    def _update(self, name: str, parts: Sequence[tuple[Item, ...]]) -> dict:
-        weights, objective = state(self.backbone, name), OBJECTIVES[name]
-        contexts = sum(map(len, parts))
-        count = sum(len(item.actions) for part in parts for item in part)
-        tasks = [Shard(self.build, name, weights, part, objective) for part in parts]
-        point = 0.0
-        if objective.name != "ce":
-            point = max(0.0, sum(one["kl"] for one in self._map(tasks)) / contexts)
-        sums = self._map([Shard(*_fields(task), point) for task in tasks])
+    def _points(self, tasks: Sequence[Shard]) -> dict[str, float]:
+        """z0 of every role: the mean KL over all of its contexts, 0 for cross-entropy."""
+        asked = [task for task in tasks if task.objective.name != "ce"]
+        points = dict.fromkeys(self.readers, 0.0)
+        found = self._map(asked)
+        for name in points:
+            own = [(t, f) for t, f in zip(asked, found, strict=True) if t.role == name]
+            if own:
+                mean = sum(f["kl"] for _, f in own) / sum(len(t.items) for t, _ in own)
+                points[name] = max(0.0, mean)
+        return points
+
+    def _step(self, name: str, own: Sequence[tuple[Shard, dict]], point: float) -> dict:
+        """One optimiser step from the sums of the shards, added in their order."""
+        if not own:
+            raise ValueError(f"no trajectory has a decision of the {name}: give it some")
+        count = sum(len(item.actions) for task, _ in own for item in task.items)
         role = self.roles[name]
         role.activate()
         gradients = [
-            torch.from_numpy(np.sum([one["gradients"][k] for one in sums], axis=0))
-            for k in range(len(sums[0]["gradients"]))
+            torch.from_numpy(np.sum([one["gradients"][k] for _, one in own], axis=0))
+            for k in range(len(own[0][1]["gradients"]))
         ]
-        value = sum(one["value"] for one in sums)
+        value = sum(one["value"] for _, one in own)
         facts = role.trainer.step(_given(role, gradients, value), [0], count=count)
+        contexts = sum(len(task.items) for task, _ in own)
         return facts | {"z0": point, "contexts": contexts, "samples": count}
 
     def _map(self, tasks: Sequence[Shard]) -> list[dict]:
         return parallel.map(shard_gradient, tasks, self.workers, self.threads)
-
-
-def _fields(task: Shard) -> tuple:
-    return task.build, task.role, task.weights, task.items, task.objective
 
 
 def _given(role: Role, gradients: Sequence[torch.Tensor], value: float):
