@@ -63,22 +63,4 @@ class KTOSettings(Settings):
     lm_test_episodes: int = setting(1, 2, 20, "held-out episodes per member of the pool, for the forecasts", "episodes", "chosen: time")
     lm_decisions: int = setting(8, 30, 300, "timed decisions per rung of the ladder", "decisions", "chosen: time")
     lm_budget: float = setting(800., 800., 800., "time budget of a decision", "ms", "the text")
-    # the objectives side by side (notebook 10c): tables
-    objective_rounds: int = setting(20, 60, 60, "rounds of a tabular training, each with a new reference policy", "rounds", "chosen: the exact learner has settled")
-    objective_steps: int = setting(10, 10, 10, "gradient steps per round", "steps", "chosen")
-    objective_rate: float = setting(2., 2., 2., "step size in units of the policy gradient of prospect value over mean |V|", "1", "chosen: exact self-play settles within the rounds")
-    objective_kappa: float = setting(.1, .1, .1, "temperature of the sigmoid", "1/nat", "chosen: TRL's default")
-    objective_tau: float = setting(.5, .5, .5, "temperature of weighted likelihood, in units of mean |V|", "1", "chosen")
-    objective_episodes: int = setting(50, 200, 200, "episodes per round", "episodes", "chosen")
-    objective_fixed: tuple = setting((500, 100), (2000, 300), (2000, 300), "episodes and steps of one round on data of the uniform policy", "(episodes, steps)", "chosen")
-    objective_repeated: tuple = setting((6, 20), (20, 50), (100, 200), "rounds and episodes per round of training for step against trajectory labels", "(rounds, episodes)", "chosen: time")
-    objective_bargain: tuple = setting((20, 400), (100, 4000), (100, 4000), "grid and drawn decisions of the bargaining without end", "(steps, decisions)", "chosen: 1/(1 + delta) lies between two steps of a coarser grid")
-    objective_sweeps: int = setting(10, 20, 40, "sweeps of the bargaining without end", "sweeps", "chosen: the worth remembered has settled")
-    cem_rounds: int = setting(2, 8, 8, "rounds of the cross-entropy method", "rounds", "chosen")
-    cem_population: int = setting(8, 16, 16, "candidates per round, a quarter of them elite", "candidates", "chosen")
-    # the same with a language model, one seed
-    objective_lm_rounds: int = setting(2, 4, 50, "rounds, each with a new reference policy", "rounds", "chosen: time")
-    objective_lm_steps: int = setting(3, 5, 20, "AdamW steps per round", "steps", "chosen: time")
-    objective_lm_rate: float = setting(3e-3, 1e-3, 2e-5, "learning rate, constant", "1/step", "chosen: large, for few steps")
-    objective_lm_episodes: int = setting(200, 500, 2000, "episodes per round and setting", "episodes", "chosen")
 # fmt: on
