@@ -17,11 +17,11 @@ class KTOSettings(Settings):
     ipd_rounds: int = setting(10, 40, 100, "rounds of the iterated prisoner's dilemma", "rounds", "the text's 100; chosen below it: time")
     league_rounds: int = setting(1, 6, 20, "rounds of the tabular league", "rounds", "chosen: time")
     league_members: int = setting(6, 25, 40, "members of the league", "agents", "chosen: time")
+    influence_states: int = setting(16, 128, 512, "states behind the influence graph", "states", "chosen: time")
     # 08: recovery of value parameters from simulated choices
     choice_sizes: tuple = setting((200, 1000), (200, 1000, 5000), (200, 1000, 5000), "choices of a simulated person", "choices", "chosen: few, as in the pass rule, many")
     choice_people: int = setting(4, 40, 400, "simulated persons of each size", "persons", "chosen: time")
     choice_resamples: int = setting(20, 200, 1000, "resamples behind an interval of a fit", "resamples", "chosen: time")
-    influence_states: int = setting(16, 128, 512, "states behind the influence graph", "states", "chosen: time")
     # the objectives side by side (notebook 10c): tables
     objective_rounds: int = setting(20, 60, 60, "rounds of a tabular training, each with a new reference policy", "rounds", "chosen: the exact learner has settled")
     objective_steps: int = setting(10, 10, 10, "gradient steps per round", "steps", "chosen")
