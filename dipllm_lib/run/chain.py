@@ -265,7 +265,7 @@ GRAPH = (
     ),
     Notebook(
         "10c_kto_objectives",
-        minutes=(0.5, 5, 5000),
+        minutes=(0.5, 3, 5000),
         study="kto",
         tables={
             "10c_exact": STATISTICAL,
