@@ -171,7 +171,7 @@ GRAPH = (
     ),
     Notebook(
         "08_kto_prospect_theory",
-        minutes=(0.2, 1.5, 10),
+        minutes=(0.2, 0.5, 10),
         study="kto",
         tables={
             "08_curves": ROUNDING,
