@@ -3,7 +3,8 @@
     continuous   x = (alpha, beta, lambda, rho) ~ N(m, s) inside its box; m and s are those of the
                  elite of each round (Rubinstein 1999; de Boer et al. 2005), s at least `least`
                  of the box's width so that a round with one lucky elite does not end the search
-    settings     letter ~ p; p moves half-way to the shares of the elite
+    settings     letter ~ p; p moves half-way to the shares of the elite, and every letter keeps a
+                 little, since sixteen draws of six may miss the best one at first
 
 The score is one number, the larger the better, of ONE objective: payoff or human-likeness. They
 pull apart, so a call takes one and there is no sum of both.
@@ -24,6 +25,7 @@ LOW = np.array([0.3, 0.3, 0.5, 0.0])
 HIGH = np.array([1.2, 1.2, 5.0, 1.0])
 OBJECTIVES = ("payoff", "likeness")
 STEP = 0.5  # of the probabilities of settings towards the elite
+KEPT = 0.3  # of the probability, spread over all settings
 
 Score = Callable[[np.ndarray], np.ndarray]
 
@@ -87,7 +89,8 @@ def cem_settings(
         # equal scores are common with six settings: all of the elite's score belong to it
         bar = np.sort(scores)[-sizes.elite]
         counts = np.bincount(picks[scores >= bar], minlength=len(letters))
-        chances = (1 - STEP) * chances + STEP * counts / counts.sum()
+        moved = (1 - STEP) * chances + STEP * counts / counts.sum()
+        chances = (1 - KEPT) * moved + KEPT / len(letters)
     return letters[int(np.argmax(chances))], chances
 
 

@@ -184,6 +184,12 @@ def selected(sample: Sample, desirable: bool, selector: str) -> Sample:
     )
 
 
+def verified(sample: Sample, regret: float, params: ProspectParams, epsilon: float) -> Sample:
+    """The same decision with V, label and later its weight from the verifier's regret."""
+    value = float(verified_value(regret, sample.scale, params, epsilon))
+    return replace(sample, value=value, desirable=value > 0, omega=1.0, selector="verifier")
+
+
 def mean_sizes(training: Sequence[Sample]) -> dict[tuple[str, str], float]:
     """(game, setting) -> mean |V| over the samples of a training split that have a V."""
     kinds = sorted({(s.game, s.setting) for s in training if not np.isnan(s.value)})

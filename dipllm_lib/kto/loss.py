@@ -3,7 +3,7 @@
 With r = log pi(a|h) - log pi_ref(a|h), e = +1 for a desirable sample and -1 for another, kappa the
 temperature and sigma the logistic function:
 
-    kto           mean lambda_y (1 - sigma(kappa e (r - z0)))        Ethayarajh et al. 2024, Eq. 8
+    kto           mean lambda_y (1 - sigma(kappa e (r - z0)))        Ethayarajh et al. 2024, Eq. 7
     pt_kto        mean omega lambda_y (1 - sigma(kappa e (r - z0)))  omega: `omega` below
     pt_pair       mean |V+ - V-| / mean|V+ - V-| (1 - sigma(kappa (r+ - r-)))
     literal_sign  mean sigma(kappa (r+ - r-)): the sign as printed in the text. Minimising it makes
@@ -36,7 +36,7 @@ import torch
 Z0_FORMS = ("exact_batch", "exact_context", "mismatched", "zero")
 LABEL_KINDS = ("outcome", "selector")
 CAP = 4.0  # of omega; never binds for normalised payoffs at lambda <= 3.2
-RATIO = (1.0, 4 / 3)  # of lambda_D n_D to lambda_U n_U, Ethayarajh et al. 2024, Eq. 9
+RATIO = (1.0, 4 / 3)  # of lambda_D n_D to lambda_U n_U, Ethayarajh et al. 2024, Eq. 8
 
 
 def _tensors(*values) -> list[torch.Tensor]:

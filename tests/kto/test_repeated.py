@@ -189,8 +189,9 @@ def test_random_lengths_have_the_mean_of_the_discounted_value():
 
 def test_sequences_of_axelrod():
     axl = pytest.importorskip("axelrod", reason="axelrod is not installed")
-    for name, player in (("TFT", axl.TitForTat()), ("WSLS", axl.WinStayLoseShift())):
-        match = axl.Match((player, axl.CyclerCCD()), turns=12)
+    players = {"TFT": axl.TitForTat, "WSLS": axl.WinStayLoseShift, "AllD": axl.Defector}
+    for name, player in {**players, "GRIM": axl.Grudger}.items():
+        match = axl.Match((player(), axl.CyclerCCD()), turns=12)
         theirs = ["".join(str(a) for a in pair) for pair in match.play()]
         game = IteratedPD(12)
         ours = games.play(game, (NAMED[name], script("CCD" * 4)), rng()).final.history
