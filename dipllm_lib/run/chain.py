@@ -3,12 +3,16 @@
 `pipeline` runs it, 00 prints it, and a test holds each notebook's own table against it.
 """
 
-from dipllm_lib.run.graph import CLOSE, EXACT, STATISTICAL, TIMING, Notebook, Rule
-
-# exact in the algebra, so only rounding may differ
-ROUNDING = Rule("close", rtol=1e-6, atol=1e-10)
-# a training history: small differences of the first steps grow
-TRAINING = Rule("close", rtol=0.05, atol=0.02)
+from dipllm_lib.run.chain_kto import LANGUAGE_GAMES
+from dipllm_lib.run.graph import (
+    CLOSE,
+    EXACT,
+    ROUNDING,
+    STATISTICAL,
+    TIMING,
+    TRAINING,
+    Notebook,
+)
 
 GRAPH = (
     Notebook(
@@ -202,51 +206,7 @@ GRAPH = (
             "08_replies",
         ),
     ),
-    Notebook(
-        "09_kto_language_games",
-        minutes=(1.2, 8.5, 5000),
-        study="kto",
-        files=(
-            "09_base",
-            "09_games.jsonl",
-            "09_samples.jsonl",
-            "09_executor",
-            "09_opponent",
-            "09_coordinator",
-        ),
-        tables={
-            "09_settings": EXACT,
-            "09_stage1": TRAINING,
-            "09_precision": TRAINING,
-            "09_sizes": EXACT,
-            "09_collected": STATISTICAL,
-            "09_labels": STATISTICAL,
-            "09_history": TRAINING,
-            "09_rates": ROUNDING,
-            "09_scores": TRAINING,
-            "09_offers": TRAINING,
-            "09_partners": TRAINING,
-            "09_bargains": TRAINING,
-            "09_forecasts": STATISTICAL,
-            "09_types": TRAINING,
-            "09_choices": STATISTICAL,
-            "09_updates": TRAINING,
-            "09_rungs": TIMING,
-            "09_budgets": TIMING,
-            "09_caching": TIMING,
-            "09_snapshot": TRAINING,
-            "09_verdicts": TRAINING,
-        },
-        figures=(
-            "09_training",
-            "09_two_scores",
-            "09_offers",
-            "09_partners",
-            "09_forecasts",
-            "09_choices",
-            "09_ladder",
-        ),
-    ),
+    LANGUAGE_GAMES,
     Notebook(
         "10_ablations",
         minutes=(0.8, 18, 5000),
