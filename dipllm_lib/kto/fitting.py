@@ -122,7 +122,9 @@ def plan(given: Sequence[Item], count: int, contexts: int, seed: int, *names) ->
     return batches
 
 
-def terms(rows: Sequence[torch.Tensor], batch: Sequence[Item], point, objective: Objective):
+def terms(
+    rows: Sequence[torch.Tensor], batch: Sequence[Item], point: torch.Tensor, objective: Objective
+) -> torch.Tensor:
     """Sum over the samples of omega times the term of the objective, with gradient.
 
     rows: log-probabilities of each item's legal texts · point: z0, a number or one per item.

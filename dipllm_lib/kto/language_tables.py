@@ -186,17 +186,17 @@ def verdicts(scores: pd.DataFrame, told: pd.DataFrame) -> pd.DataFrame:
     return table.assign(reached=["yes" if one else "no" for one in table["reached"]])
 
 
-def executor_counts(given: Sequence[Item]) -> pd.DataFrame:
-    """Rows game, contexts, samples of the training items."""
-    kinds = sorted({item.game for item in given})
-    return pd.DataFrame([
-        {
-            "game": kind,
-            "contexts": sum(i.game == kind for i in given),
-            "samples": sum(len(i.actions) for i in given if i.game == kind),
-        }
-        for kind in kinds
-    ])
+def moved(old: Policy, new: Policy, given: Sequence[Item]) -> pd.DataFrame:
+    """Rows game, contexts, kl (mean of KL(new || old) over contexts, nats), largest."""
+    contexts = [item.context for item in given]
+    pairs = zip(new.log_probs(contexts), old.log_probs(contexts), strict=True)
+    found = [float(np.exp(a) @ (a - b)) for a, b in pairs]
+    rows = []
+    for kind in sorted({item.game for item in given}):
+        own = [kl for kl, item in zip(found, given, strict=True) if item.game == kind]
+        row = {"game": kind, "contexts": len(own), "kl": float(np.mean(own))}
+        rows.append(row | {"largest": max(own)})
+    return pd.DataFrame(rows)
 
 
 def setting_table() -> pd.DataFrame:

@@ -26,7 +26,7 @@ from dipllm_lib.kto import lm_labels, partner_types, pool, repeated
 from dipllm_lib.kto.fitting import Item
 from dipllm_lib.kto.policies import Context, Policy
 from dipllm_lib.kto.repeated import COOPERATE, IteratedPD
-from dipllm_lib.kto.trajectories import Trajectory, walk
+from dipllm_lib.kto.trajectories import Trajectory, collect, walk
 from dipllm_lib.kto.vocabulary import PARTNERS
 from dipllm_lib.run import seeding, stats
 
@@ -176,3 +176,32 @@ def calibration(chance: np.ndarray, test: Sequence[Decision], bins: int = 5) -> 
         if (place == k).any()
     ]
     return pd.DataFrame(rows)
+
+
+def named(found: np.ndarray, exact: np.ndarray, test: Sequence[Decision]) -> pd.DataFrame:
+    """Rows rounds, decisions, right (share whose member is the most likely one), log_loss (nats of
+    the true member), and the same of the exact posterior. found, exact: (n, K)."""
+    truth = np.array([PARTNERS.index(one.name) for one in test])
+    rounds = np.array([one.round for one in test])
+    rows = []
+    for first, last in (*ROUNDS, (1, ROUNDS[-1][1])):
+        own = np.flatnonzero((rounds >= first) & (rounds <= last))
+        if not len(own):
+            continue
+        label = "all" if (first, last) == (1, ROUNDS[-1][1]) else _label(first, last)
+        row = {"rounds": label, "decisions": len(own)}
+        for name, table in (("opponent", found), ("Bayes", exact)):
+            chance = np.maximum(table[own, truth[own]], FLOOR)
+            row |= {f"right_{name}": float(np.mean(table[own].argmax(1) == truth[own]))}
+            row |= {f"log_loss_{name}": float(-np.log(chance).mean())}
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def unseen(episodes: int, rounds: int, seed: int) -> list[Trajectory]:
+    """Episodes of a uniform player against every member, drawn apart from those of stage 2."""
+    matches = [
+        pool.Match("repeated", ("", name), k * episodes, episodes)
+        for k, name in enumerate(PARTNERS)
+    ]
+    return collect(matches, rounds, seed, "unseen", {}, mix=1.0)

@@ -51,14 +51,14 @@ class Trajectory:
     def of(cls, row: Mapping) -> "Trajectory":
         """From `row`, also after JSON."""
         actions = tuple(tuple(int(a) for a in one) for one in row["actions"])
-        rest = row["game"], tuple(row["seats"]), row["episode"], dict(row["start"])
+        start = {name: _frozen(value) for name, value in row["start"].items()}
+        rest = row["game"], tuple(row["seats"]), row["episode"], start
         return cls(*rest, actions, tuple(row["payoffs"]))
 
 
 def first_state(trajectory: Trajectory) -> Any:
     """The state that the episode began with."""
-    given = {k: _frozen(v) for k, v in trajectory.start.items()}
-    return STATES[trajectory.game](**given)
+    return STATES[trajectory.game](**trajectory.start)
 
 
 def _frozen(value):

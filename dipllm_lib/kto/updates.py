@@ -125,3 +125,8 @@ def check(
         }
         rows.append({"role": name} | one | {"moved": moved, "apart": apart})
     return pd.DataFrame(rows), seconds
+
+
+def rows(settings: KTOSettings, seed: int) -> list[dict]:
+    """The table of `check` as JSON-able rows, this process against two workers."""
+    return check(settings, seed)[0].to_dict("records")

@@ -3,12 +3,16 @@
 `pipeline` runs it, 00 prints it, and a test holds each notebook's own table against it.
 """
 
-from dipllm_lib.run.graph import CLOSE, EXACT, STATISTICAL, TIMING, Notebook, Rule
-
-# exact in the algebra, so only rounding may differ
-ROUNDING = Rule("close", rtol=1e-6, atol=1e-10)
-# a training history: small differences of the first steps grow
-TRAINING = Rule("close", rtol=0.05, atol=0.02)
+from dipllm_lib.run.chain_kto import LANGUAGE_GAMES
+from dipllm_lib.run.graph import (
+    CLOSE,
+    EXACT,
+    ROUNDING,
+    STATISTICAL,
+    TIMING,
+    TRAINING,
+    Notebook,
+)
 
 GRAPH = (
     Notebook(
@@ -202,6 +206,7 @@ GRAPH = (
             "08_replies",
         ),
     ),
+    LANGUAGE_GAMES,
     Notebook(
         "10_ablations",
         minutes=(0.8, 18, 5000),
