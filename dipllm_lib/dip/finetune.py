@@ -187,15 +187,16 @@ def train(
         history = [_history_row(0, tokens=0, kl=_mean_kl(backbone, heldout))]
     parts = wanted.evaluations
     measured = {round(len(plan) * (i + 1) / parts) for i in range(parts)}
-    while trainer.done < len(plan):
+
+    def row(history: list[dict]) -> dict:
         rng = seeding.child(seed, "finetune", "draws", trainer.done)
         batch = [s for i in plan[trainer.done] for s in rows[i]]
         facts = step(trainer, objectives.weigh(batch, wanted, rng, factor), wanted)
         facts["tokens"] += history[-1]["tokens"]
         kl = _mean_kl(backbone, heldout) if trainer.done in measured else None
-        history.append(_history_row(trainer.done, kl=kl, **facts))
-        if checkpoint and (trainer.done % every == 0 or trainer.done == len(plan)):
-            trainer.save(checkpoint, {"key": key, "history": history})
+        return _history_row(trainer.done, kl=kl, **facts)
+
+    history = steps.run(trainer, row, history, checkpoint, key, every)
     return pd.DataFrame(history, columns=list(HISTORY)).astype(HISTORY)
 
 

@@ -117,15 +117,15 @@ def train(
     def loss(part: Sequence[Row]) -> torch.Tensor:
         return -gameloss.log_probs(backbone, part, settings.targets, settings.precision).sum()
 
-    while trainer.done < len(plan):
+    def row(history: list[dict]) -> dict:
         batch = sorted((rows[i] for i in plan[trainer.done]), key=lambda row: row.length)
         targets = sum(gameloss.targets_of(row, settings.targets) for row in batch)
         facts = trainer.step(loss, batch, PART, max(targets, 1))
         tokens = history[-1]["tokens"] + sum(row.length for row in batch)
         values = gameloss.nats(backbone, heldout) if trainer.done in measured else (None, None)
-        history.append(_history_row(trainer.done, tokens, *values, **facts))
-        if checkpoint and (trainer.done % EVERY == 0 or trainer.done == len(plan)):
-            trainer.save(checkpoint, {"key": key, "history": history})
+        return _history_row(trainer.done, tokens, *values, **facts)
+
+    history = steps.run(trainer, row, history, checkpoint, key, EVERY)
     return pd.DataFrame(history, columns=list(HISTORY)).astype(HISTORY)
 
 

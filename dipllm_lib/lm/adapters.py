@@ -2,7 +2,8 @@
 
 LoRA (Hu et al. 2021) adds (alpha / r) B A to a linear layer W of shape (out, in): A (r, in) random,
 B (out, r) zero, so a new adapter changes nothing; r (in + out) weights per layer are trained. All
-linear layers of the transformer blocks carry it, the output matrix does not. Adapters are float32
+linear layers of the transformer blocks carry it unless others are named; the output matrix never
+does. Adapters are float32
 also on a bfloat16 base: steps of 1e-4 would be lost in 8 bits.
 
 Saved form: plain peft (`adapter_config.json`, `adapter_model.safetensors`) with `base.json`, the
@@ -13,7 +14,7 @@ name and fingerprint of the base model it belongs to; or for rank 0 `weights.jso
 import contextlib
 import json
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import torch
@@ -34,24 +35,33 @@ TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down
 
 
 def attach(
-    backbone: Backbone, name: str, rank: int, alpha: int = 32, dropout: float = 0.0, seed: int = 0
+    backbone: Backbone,
+    name: str,
+    rank: int,
+    alpha: int = 32,
+    dropout: float = 0.0,
+    seed: int = 0,
+    targets: Sequence[str] = TARGETS,
 ) -> int:
     """Give the backbone a trainable adapter `name`, make it the active one; returns the trainable
     count.
 
     rank 0 trains all weights of the base instead. The new weights depend on (seed, name) and the
-    sizes only.
-    Raises ValueError for a name in use, rank 0 beside an adapter, and rank 0 in bfloat16.
+    sizes only. targets: names of the linear layers that carry the adapter, some of TARGETS.
+    Raises ValueError for a name in use, rank 0 beside an adapter, rank 0 in bfloat16, and an
+    unknown target.
     """
     if rank == 0:
         return _attach_all(backbone, name)
     if name in names(backbone):
         raise ValueError(f"the backbone already has an adapter {name!r}: choose another name")
+    if not targets or not set(targets) <= set(TARGETS):
+        raise ValueError(f"an adapter goes on some of {', '.join(TARGETS)}, not on {targets}")
     config = LoraConfig(
         r=rank,
         lora_alpha=alpha,
         lora_dropout=dropout,
-        target_modules=list(TARGETS),
+        target_modules=list(targets),
         task_type="CAUSAL_LM",
     )
     wrapped = isinstance(backbone.model, PeftModel)
@@ -69,7 +79,7 @@ def attach(
             module.lora_dropout[name] = Dropout(dropout)
     switch(backbone, name)
     backbone.model.eval()
-    return _check_count(backbone, rank)
+    return _check_count(backbone, rank, targets)
 
 
 class Dropout(torch.nn.Module):
@@ -102,11 +112,11 @@ def _attach_all(backbone: Backbone, name: str) -> int:
     return sum(p.numel() for _, p in trainable(backbone))
 
 
-def _check_count(backbone: Backbone, rank: int) -> int:
+def _check_count(backbone: Backbone, rank: int, targets: Sequence[str]) -> int:
     """Trainable count of the active adapter; raises ValueError if it is not the sum of r (in +
     out).
     """
-    layers = [m for n, m in backbone.causal.named_modules() if n.rpartition(".")[2] in TARGETS]
+    layers = [m for n, m in backbone.causal.named_modules() if n.rpartition(".")[2] in targets]
     expected = sum(rank * (layer.in_features + layer.out_features) for layer in layers)
     count = sum(p.numel() for _, p in trainable(backbone))
     if count != expected or not count:
@@ -212,7 +222,8 @@ def load(backbone: Backbone, folder: Path, name: str) -> None:
 def _load_adapter(backbone: Backbone, folder: Path, name: str) -> None:
     _check_base(backbone, folder)
     config = json.loads((folder / "adapter_config.json").read_text(encoding="utf-8"))
-    attach(backbone, name, config["r"], config["lora_alpha"], config["lora_dropout"])
+    sizes = config["r"], config["lora_alpha"], config["lora_dropout"]
+    attach(backbone, name, *sizes, targets=config["target_modules"])
     tensors = load_file(folder / "adapter_model.safetensors")
     result = set_peft_model_state_dict(backbone.model, tensors, adapter_name=name)
     missing = [key for key in result.missing_keys if f".{name}." in key]

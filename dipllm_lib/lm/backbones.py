@@ -127,6 +127,8 @@ def load(
     layers: int = 4,
     heads: int = 4,
     words: Sequence[str] = (),
+    key_heads: int = 0,
+    inner: int = 0,
     seed: int = 0,
     offline: bool = True,
     device_map: str = "",
@@ -137,7 +139,8 @@ def load(
         folder;
                 `folder`: the folder, or a hub id (only with offline=False)
     dtype: "float32" or "bfloat16"
-    hidden, layers, heads, words: of the `scratch` model; seed: of random weights
+    hidden, layers, heads, words: of the `scratch` model, and key_heads (0: heads) and inner, the
+        width of its MLP (0: 4 hidden); seed: of random weights
     device_map: of a `folder`: "" puts it on one device, "auto" spreads its layers over all GPUs
     Raises ValueError for an unknown kind or dtype, FileNotFoundError for a missing package, file or
     folder.
@@ -145,7 +148,10 @@ def load(
     if dtype not in DTYPES:
         raise ValueError(f"unknown dtype {dtype!r}: use one of {', '.join(DTYPES)}")
     if kind == "scratch":
-        backbone = _scratch(hidden, layers, heads, words, seed, dtype)
+        sizes = {"hidden": hidden, "layers": layers, "heads": heads}
+        sizes |= {"key_heads": key_heads} if key_heads else {}
+        sizes |= {"inner": inner} if inner else {}
+        backbone = _scratch(sizes, words, seed, dtype)
     elif kind == "smollm2":
         folder, source = smollm2.find(base_model, dtype)
         folders.find(str(folder), offline=True)
@@ -180,17 +186,19 @@ def check(kind: str, base_model: str = "", offline: bool = True) -> str:
     return f"folder {Path(base_model).name}: found"
 
 
-def _scratch(hidden, layers, heads, words, seed, dtype) -> Backbone:
-    """Llama with tied embeddings and inner width 4 hidden; its random weights depend on `seed` and
-    the sizes only.
+def _scratch(sizes: dict[str, int], words, seed, dtype) -> Backbone:
+    """Llama with tied embeddings; its random weights depend on `seed` and the sizes only. sizes:
+    those that were given, as the source of the model names them.
     """
     tokenizer = WordTokenizer(words)
+    hidden, layers, heads = sizes["hidden"], sizes["layers"], sizes["heads"]
     config = LlamaConfig(
         vocab_size=tokenizer.size,
         hidden_size=hidden,
-        intermediate_size=4 * hidden,
+        intermediate_size=sizes.get("inner", 4 * hidden),
         num_hidden_layers=layers,
         num_attention_heads=heads,
+        num_key_value_heads=sizes.get("key_heads", heads),
         max_position_embeddings=POSITIONS,
         tie_word_embeddings=True,
         pad_token_id=0,
@@ -200,8 +208,8 @@ def _scratch(hidden, layers, heads, words, seed, dtype) -> Backbone:
     )
     with seeding.torch_seed(seed, "backbone", "scratch"):
         model = LlamaForCausalLM(config).to(DTYPES[dtype])
-    sizes = {"hidden": hidden, "layers": layers, "heads": heads, "vocabulary": tokenizer.size}
     source = {"kind": "scratch", "seed": seed, "dtype": dtype} | sizes
+    source |= {"vocabulary": tokenizer.size}
     name = f"scratch-llama-{hidden}x{layers}"
     return Backbone(model, tokenizer, name, source)
 

@@ -8,6 +8,9 @@ checkpoint, resume.
                   lr_s = lr (1 - x)                     `linear`
                   lr_s = lr (1 + cos(pi x)) / 2         `cosine` (Loshchilov and Hutter 2017)
 
+`bounded` has three given rates: it rises in a line from `first` at step 0 to lr at step W and falls
+by a cosine to `last` at step S - 1, each of them exactly.
+
 A logical batch may be cut into parts whose gradients add up; the sum equals that of the whole
 batch. Dropout draws from a generator seeded by (seed, name, step), so a run that is stopped and
 resumed gives the same weights bit for bit.
@@ -30,7 +33,7 @@ from dipllm_lib.lm import adapters
 from dipllm_lib.lm.backbones import Backbone
 from dipllm_lib.run import seeding
 
-SCHEDULES = ("linear", "cosine")
+SCHEDULES = ("linear", "cosine")  # of the rates that end at 0; `bounded` has ends of its own
 
 
 def rate(step: int, steps: int, schedule: str = "linear", warmup: int = 0) -> float:
@@ -39,6 +42,24 @@ def rate(step: int, steps: int, schedule: str = "linear", warmup: int = 0) -> fl
         return (step + 1) / (warmup + 1)
     x = (step - warmup) / (steps - warmup)
     return 1 - x if schedule == "linear" else (1 + math.cos(math.pi * x)) / 2
+
+
+def bounded(step: int, steps: int, warmup: int, rates: tuple[float, float, float]) -> float:
+    """Learning rate at `step` (from 0) of `steps`; rates: first, peak, last, which are met exactly
+    at steps 0, `warmup` and `steps` - 1. ValueError unless 1 <= warmup < steps - 1.
+    """
+    if not 1 <= warmup < steps - 1:
+        raise ValueError(
+            f"a bounded schedule has its peak at step {warmup} of {steps}: the peak must lie"
+            " behind the first and before the last step"
+        )
+    first, peak, last = rates
+    if step < warmup:
+        share, low = step / warmup, first
+    else:
+        share = (1 + math.cos(math.pi * (step - warmup) / (steps - 1 - warmup))) / 2
+        low = last
+    return share * peak + (1 - share) * low
 
 
 class Trainer:
@@ -57,11 +78,13 @@ class Trainer:
         checkpointing: bool = False,
         schedule: str = "linear",
         warmup: int = 0,
+        ends: tuple[float, float] | None = None,
     ):
         """
         name: the adapter that was attached; lr: the largest; steps: S, where it reaches 0
         clip: largest norm of the gradient; checkpointing: recompute activations in the backward
             pass, less memory; schedule: `linear` or `cosine`; warmup: W, steps of rising lr
+        ends: first and last rate of the schedule `bounded`, which takes the place of `schedule`
         """
         if steps < 1:
             raise ValueError(f"a training needs at least one step, got {steps}")
@@ -72,6 +95,8 @@ class Trainer:
             )
         self.backbone, self.name, self.lr, self.steps, self.seed = backbone, name, lr, steps, seed
         self.clip, self.done, self.schedule, self.warmup = clip, 0, schedule, warmup
+        self.ends = ends
+        self._rate(0)  # refuses a bad schedule now
         if adapters.names(backbone):
             adapters.switch(backbone, name)
         self.parameters = adapters.trainable(backbone)
@@ -114,7 +139,7 @@ class Trainer:
             raise FloatingPointError(
                 f"step {self.done}: loss {total}, gradient norm {norm}: lower lr"
             )
-        now = self.lr * rate(self.done, self.steps, self.schedule, self.warmup)
+        now = self._rate(self.done)
         for group in self.optimiser.param_groups:
             group["lr"] = now
         self.optimiser.step()
@@ -122,9 +147,17 @@ class Trainer:
         self.done += 1
         return {"loss": total, "norm": norm, "lr": now}
 
+    def _rate(self, step: int) -> float:
+        """Learning rate of `step`."""
+        if self.ends is None:
+            return self.lr * rate(step, self.steps, self.schedule, self.warmup)
+        first, last = self.ends
+        return bounded(step, self.steps, self.warmup, (first, self.lr, last))
+
     def _plan(self) -> list:
         """What a checkpoint must agree on."""
-        return [self.name, self.steps, self.lr, self.schedule, self.warmup, self.seed]
+        plan = [self.name, self.steps, self.lr, self.schedule, self.warmup, self.seed]
+        return plan if self.ends is None else [*plan, list(self.ends)]
 
     def save(self, path: Path, record: dict) -> None:
         """Write the checkpoint file `path`; record: anything JSON-able that the caller needs to go
@@ -187,3 +220,23 @@ def resumed(trainer: Trainer, checkpoint: Path | None, key: str) -> list[dict]:
         checkpoint.unlink()
         return []
     return trainer.resume(checkpoint)["history"]
+
+
+def run(
+    trainer: Trainer,
+    row: Callable[[list[dict]], dict],
+    history: list[dict],
+    checkpoint: Path | None = None,
+    key: str = "",
+    every: int = 20,
+) -> list[dict]:
+    """Step until the end; `row(history)` takes one step and returns its line of the history.
+
+    history: what `resumed` gave, or a first line; checkpoint: written every `every` steps and at
+        the end, with key and history in its record.
+    """
+    while trainer.done < trainer.steps:
+        history.append(row(history))
+        if checkpoint and (trainer.done % every == 0 or trainer.done == trainer.steps):
+            trainer.save(checkpoint, {"key": key, "history": history})
+    return history

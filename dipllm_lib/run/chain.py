@@ -3,12 +3,16 @@
 `pipeline` runs it, 00 prints it, and a test holds each notebook's own table against it.
 """
 
-from dipllm_lib.run.graph import CLOSE, EXACT, STATISTICAL, TIMING, Notebook, Rule
-
-# exact in the algebra, so only rounding may differ
-ROUNDING = Rule("close", rtol=1e-6, atol=1e-10)
-# a training history: small differences of the first steps grow
-TRAINING = Rule("close", rtol=0.05, atol=0.02)
+from dipllm_lib.run.chain_kto import LANGUAGE_GAMES
+from dipllm_lib.run.graph import (
+    CLOSE,
+    EXACT,
+    ROUNDING,
+    STATISTICAL,
+    TIMING,
+    TRAINING,
+    Notebook,
+)
 
 GRAPH = (
     Notebook(
@@ -202,6 +206,7 @@ GRAPH = (
             "08_replies",
         ),
     ),
+    LANGUAGE_GAMES,
     Notebook(
         "10_ablations",
         minutes=(0.8, 18, 5000),
@@ -261,6 +266,36 @@ GRAPH = (
             "10b_sizes",
             "10b_price",
             "10b_answers",
+        ),
+    ),
+    Notebook(
+        "10c_kto_objectives",
+        minutes=(0.5, 3, 5000),
+        study="kto",
+        tables={
+            "10c_exact": STATISTICAL,
+            "10c_same": STATISTICAL,
+            "10c_cells": CLOSE,
+            "10c_labels": STATISTICAL,
+            "10c_partners": STATISTICAL,
+            "10c_pools": STATISTICAL,
+            "10c_mixture": CLOSE,
+            "10c_switches": CLOSE,
+            "10c_meta": STATISTICAL,
+            "10c_meta_seeds": STATISTICAL,
+            "10c_lm": TRAINING,
+            "10c_contrasts": STATISTICAL,
+            "10c_values": STATISTICAL,
+        },
+        figures=(
+            "10c_objectives",
+            "10c_weights",
+            "10c_steps",
+            "10c_play",
+            "10c_shares",
+            "10c_searched",
+            "10c_language",
+            "10c_answers",
         ),
     ),
     Notebook(

@@ -228,3 +228,22 @@ def test_a_merged_adapter_is_the_sum_and_fits_no_other(tiny, tmp_path):
     after = logits(backbone)
     adapters.merge(backbone)  # nothing to merge
     assert torch.equal(logits(backbone), after)
+
+
+def test_targets_and_the_sizes_of_study_3(tiny, tmp_path):
+    """Tiny Llama of study 3 (803,968 weights): rank 2 on q and v trains 4 (2 256 + 2 192)."""
+    words = [f"w{i}" for i in range(511)]
+    sizes = {"hidden": 128, "layers": 4, "heads": 4, "key_heads": 2, "inner": 352}
+    backbone = tiny(words=words, **sizes)
+    assert backbone.parameters() == 803_968
+    assert adapters.attach(backbone, "role", 2, targets=("q_proj", "v_proj")) == 3_584
+    disturb(backbone)
+    expected = logits(backbone)
+    adapters.save(backbone, "role", tmp_path, "# role\n")
+    other = tiny(words=words, **sizes)
+    adapters.load(other, tmp_path, "role")
+    assert torch.equal(logits(other), expected)
+    assert sum(p.numel() for _, p in adapters.trainable(other)) == 3_584
+    for wrong in ((), ("lm_head",)):
+        with pytest.raises(ValueError, match="an adapter goes on some of q_proj"):
+            adapters.attach(backbone, "wrong", 2, targets=wrong)

@@ -217,3 +217,53 @@ def test_bad_trainings_are_one_line(tiny, tmp_path):
     trainer.save(tmp_path / "x.safetensors", {})
     with pytest.raises(ValueError, match="belongs to another training"):
         steps.Trainer(backbone, "t", 1e-3, 7, 0).resume(tmp_path / "x.safetensors")
+
+
+RATES = (5e-6, 2e-5, 1e-6)
+
+
+def test_bounded_schedule_meets_its_three_rates_exactly(tiny):
+    """W = 2 of S = 5: a line to the peak, then the middle of the cosine, then the last rate."""
+    found = [steps.bounded(s, 5, 2, RATES) for s in range(5)]
+    assert found[0] == 5e-6 and found[2] == 2e-5 and found[4] == 1e-6
+    assert found[1] == pytest.approx(1.25e-5) and found[3] == pytest.approx(1.05e-5)
+    for total in (3, 10, 100, 2000):
+        warmup = max(1, total // 10)
+        rates = [steps.bounded(s, total, warmup, RATES) for s in range(total)]
+        assert (rates[0], rates[warmup], rates[-1]) == RATES == (rates[0], max(rates), min(rates))
+    facts = trained(tiny, 2, count=3, total=3, warmup=1, ends=(1e-3, 1e-5))[2]
+    assert [one["lr"] for one in facts] == [1e-3, 1e-2, 1e-5]
+    for total, warmup in ((5, 0), (5, 4), (2, 1)):
+        with pytest.raises(ValueError, match="behind the first and before the last"):
+            trained(tiny, 2, total=total, warmup=warmup, ends=(1e-3, 1e-5))
+
+
+def test_the_plan_of_a_checkpoint_has_ends_only_where_they_were_given(tiny):
+    plans = [trained(tiny, 2, warmup=1, ends=ends)[1]._plan() for ends in (None, (1e-3, 1e-5))]
+    assert plans[0] == ["t", 3, 1e-2, "linear", 1, 0] and plans[1] == [*plans[0], [1e-3, 1e-5]]
+
+
+def test_run_stops_and_goes_on(tiny, tmp_path):
+    """Five steps in one go, and three of them, a stop, and the rest: the same weights and lines."""
+
+    def go(file, stop):
+        backbone = tiny()
+        adapters.attach(backbone, "t", 2)
+        trainer = steps.Trainer(backbone, "t", 1e-2, 5, 0, warmup=1, ends=(1e-3, 1e-4))
+
+        def row(history):
+            if trainer.done == stop:
+                raise KeyboardInterrupt
+            at = 2 * trainer.done
+            facts = trainer.step(next_token(backbone), data()[at : at + 2])
+            return {"step": len(history)} | facts
+
+        start = steps.resumed(trainer, file, "k") or [{"step": 0}]
+        return backbone, steps.run(trainer, row, start, file, "k", every=3)
+
+    whole, history = go(tmp_path / "a.safetensors", 9)
+    with pytest.raises(KeyboardInterrupt):
+        go(tmp_path / "b.safetensors", 4)
+    again, resumed = go(tmp_path / "b.safetensors", 9)
+    assert torch.equal(weights(whole), weights(again)) and history == resumed
+    assert [line["step"] for line in history] == list(range(6))

@@ -1,0 +1,163 @@
+"""Stages 1 and 3 on trajectories: contexts of every role, and labelled samples of the executor.
+
+Each decision of the learner is labelled under the six settings (one of them, drawn by name, in the
+repeated game, whose episodes are long), with the default reference of its game. u and rho by role:
+
+    proposer, responder, bargainer   u = payoff of the episode      rho = half the pie;  F: 0
+    giver                            u = payoff of the episode      rho = 1 (batna);     F: 1 + m g,
+                                                                    what it held before
+    partner                          u = Q(h, a), exact best value  rho = mean of Q;     F: least Q
+                                     against the member, by `repeated.action_values`
+
+The partner's payoff is the verifier's: what a round of the dilemma pays says nothing about the
+rounds that it causes. Its prompt names the member's type in `NAMED` of the decisions ("Partner
+TFT."), as the modeller's forecast does at play, and nothing in the others.
+
+Every sample has the outcome's sign as its label: V > 0 is desirable.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dipllm_lib.kto import labels, pool, repeated, sample_files
+from dipllm_lib.kto.fitting import Item
+from dipllm_lib.kto.games import Game
+from dipllm_lib.kto.labels import Sample
+from dipllm_lib.kto.policies import Context
+from dipllm_lib.kto.trajectories import Trajectory, walk
+from dipllm_lib.run import seeding
+
+LETTERS = tuple("ABCDEF")
+NAMED = 0.8  # share of the decisions of the repeated game whose prompt names the partner
+ROLES = {"ultimatum": ("proposer", "responder"), "gift": ("giver", "giver")}
+ROLES |= {"repeated": ("partner", "partner"), "bargaining": ("bargainer", "bargainer")}
+
+
+def context(game: Game, state: Any, player: int, setting: str = "", forecast: str = "") -> Context:
+    """The executor's context: what it knows, the setting, and the forecast as it reads it."""
+    key = game.infoset(state, player), setting, forecast
+    prompt = game.observe(state, player, setting, forecast)
+    return Context(key, prompt, game.legal(state, player))
+
+
+def partner(name: str) -> str:
+    """The sentence that tells the executor who it plays."""
+    return f"Partner {name}."
+
+
+def reading(trajectories: Sequence[Trajectory], games: Mapping[str, Game], seed: int) -> list[Item]:
+    """Stage 1: every decision of every player of the transcripts, unfiltered, as items of `ce`.
+
+    Their prompts carry a random setting, and in the repeated game often a partner, since those of
+    the roles will.
+    """
+    found: dict[tuple, list[int]] = {}
+    for trajectory in trajectories:
+        rng = seeding.child(seed, "kto", "reading", trajectory.game, trajectory.episode)
+        for state, player, action in walk(games[trajectory.game], trajectory):
+            letter = LETTERS[rng.integers(6)]
+            told = trajectory.game == "repeated" and rng.random() < NAMED
+            sentence = partner(trajectory.seats[1 - player]) if told else ""
+            own = context(games[trajectory.game], state, player, letter, sentence)
+            found.setdefault((trajectory.game, own), []).append(action)
+    return [plain(own, game, actions) for (game, own), actions in found.items()]
+
+
+def plain(own: Context, game: str, actions: Sequence[int]) -> Item:
+    """An item of cross-entropy: every action weighs 1."""
+    ones = np.ones(len(actions))
+    return Item(own, np.array(actions), ones, ones.astype(bool), game)
+
+
+def label(trajectories: Sequence[Trajectory], games: Mapping[str, Game], seed: int) -> list[Sample]:
+    """Stage 3: the learner's decisions as samples with V, before weights (`weigh`)."""
+    values = _values(games["repeated"])
+    return [s for one in trajectories for s in _labelled(one, games, values, seed)]
+
+
+def _values(game: Game) -> dict[str, np.ndarray]:
+    """Q (5, 2) of the repeated game against every member, by last outcome and own action."""
+    return {name: repeated.action_values(game, np.array(q))[0] for name, q in pool.VECTORS.items()}
+
+
+def _labelled(trajectory, games: Mapping[str, Game], values, seed: int) -> Iterator[Sample]:
+    game, seat = games[trajectory.game], trajectory.learner
+    rng = seeding.child(seed, "kto", "label", trajectory.game, trajectory.episode)
+    role = ROLES[trajectory.game][seat]
+    decisions = [(s, a) for s, player, a in walk(game, trajectory) if player == seat]
+    for count, (state, action) in enumerate(decisions):
+        letters, sentence = LETTERS, ""
+        if trajectory.game == "repeated":
+            letters = (LETTERS[rng.integers(6)],)
+            sentence = partner(trajectory.seats[1 - seat]) if rng.random() < NAMED else ""
+        for letter in letters:
+            setting = labels.SETTINGS[letter]
+            payoff, reference = _payoff(trajectory, game, state, action, setting, values)
+            where = f"{trajectory.game} {role}", role, trajectory.episode, count
+            own = context(game, state, seat, letter, sentence)
+            yield labels.label(own, action, payoff, reference, game.scale, setting, where)
+
+
+def _payoff(trajectory, game: Game, state, action: int, setting, values) -> tuple[float, float]:
+    """u and rho of one decision; see the module's text."""
+    seat = trajectory.learner
+    kind = setting.reference_of(labels.DEFAULTS[game.name])
+    if trajectory.game == "repeated":
+        row = values[trajectory.seats[1 - seat]][repeated.last_outcome(state, seat)]
+        return float(row[action]), float(row.mean() if kind == "expected" else row.min())
+    before = 1.0 + game.multiplier * state.gift / 10 if trajectory.game == "gift" else 0.0
+    facts = {"before": before, "total": 1.0, "batna": game.batna(seat)}
+    return trajectory.payoffs[seat], labels.reference_point(kind, **facts)
+
+
+def weigh(
+    samples: Sequence[Sample], seed: int, weights: str = "value"
+) -> tuple[list[Sample], list[Sample]]:
+    """(training, held out): split by episode, with omega from the training split, shuffled once."""
+    rng = seeding.child(seed, "kto", "split")
+    training, rest = sample_files.split(samples, rng)
+    sizes = labels.mean_sizes(training)
+    known = [s for s in rest if (s.game, s.setting) in sizes]
+    parts = [labels.weighted(part, sizes, weights) for part in (training, known)]
+    return tuple(
+        sample_files.shuffled(part, seeding.child(seed, "kto", "shuffle", k))
+        for k, part in enumerate(parts)
+    )
+
+
+COLUMNS = ("action", "payoff", "reference", "value", "desirable", "omega", "episode", "round")
+
+
+def rows(samples: Sequence[Sample]) -> list[dict]:
+    """The samples as JSON-able rows, one per context and split by column: what stage 4 reads.
+
+    Sorted by game, then prompt; the order of the samples of a context is kept.
+    """
+    groups: dict[tuple, list[Sample]] = {}
+    for sample in samples:
+        groups.setdefault((sample.game, sample.context.prompt), []).append(sample)
+    found = []
+    for (game, prompt), own in sorted(groups.items()):
+        one = own[0]
+        fixed = {"game": game, "prompt": prompt, "legal": list(one.context.legal)}
+        fixed |= {"setting": one.setting, "scale": one.scale, "selector": one.selector}
+        fixed |= {"role": one.role}
+        columns = {name: [getattr(s, name) for s in own] for name in COLUMNS}
+        found.append(fixed | columns)
+    return found
+
+
+def executor_items(given: Sequence[Mapping], unit: bool = False) -> list[Item]:
+    """Items of `rows`, in their order. unit: omega = 1 for all, plain KTO."""
+    return [
+        Item(
+            Context(row["prompt"], row["prompt"], tuple(row["legal"])),
+            np.array(row["action"]),
+            np.ones(len(row["omega"])) if unit else np.array(row["omega"]),
+            np.array(row["desirable"], dtype=bool),
+            row["game"],
+        )
+        for row in given
+    ]

@@ -1,0 +1,194 @@
+"""The five stages of the text as functions; each writes one artefact that the next one reads.
+
+    1  pretrain   pool transcripts -> base           language-model loss on the answer tokens
+    2  collect    base             -> trajectories   half pi_ref, half uniform, against the pool
+    3  label      trajectories     -> samples        payoff, reference, V, label, weight
+    4  optimise   samples          -> an adapter     one role; pi_ref is the base, stored as numbers
+    5  snapshot   adapter          -> the new pi_ref (the league grows from here)
+
+A training keeps a checkpoint and goes on from it; a finished one is read back. So a run that is
+stopped goes on where it was, whatever the stage.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from dipllm_lib.kto import fitting, games, language, lm_labels, pool, roles, trajectories
+from dipllm_lib.kto.fitting import Item, Objective, Rates, Role
+from dipllm_lib.kto.language import STAGE, Recipe
+from dipllm_lib.kto.lm_policy import BASE, LMPolicy
+from dipllm_lib.kto.policies import Policy
+from dipllm_lib.kto.trajectories import Trajectory
+from dipllm_lib.lm import adapters
+from dipllm_lib.lm.backbones import Backbone
+from dipllm_lib.run import seeding
+from dipllm_lib.run.profiles_kto import KTOSettings
+
+HELD_OUT = 0.15  # share of the transcripts that stage 1 is judged on
+MIX = 0.5  # share of uniform play of the learner in stage 2
+PROBED = 64  # contexts of a measurement, at most
+
+
+def transcripts(settings: KTOSettings, seed: int) -> list[Trajectory]:
+    """Pool members among themselves: what stage 1 reads."""
+    matches = pool.transcripts(settings.lm_episodes)
+    return trajectories.collect(matches, settings.ipd_rounds, seed, "transcripts", {})
+
+
+def split(
+    given: Sequence[Trajectory], settings: KTOSettings, seed: int
+) -> tuple[list[Item], list[Item]]:
+    """(training, held out) items of stage 1, by episode."""
+    rng = seeding.child(seed, "kto", "transcripts split")
+    out = rng.random(len(given)) < HELD_OUT
+    catalogue = pool.catalogue(settings.ipd_rounds)
+    parts = [
+        [t for t, own in zip(given, out, strict=True) if own == want] for want in (False, True)
+    ]
+    return tuple(lm_labels.reading(part, catalogue, seed) for part in parts)
+
+
+def digest(given: Sequence[Item], *more) -> str:
+    """16 hex digits of items and whatever else a checkpoint must agree on."""
+    found = hashlib.sha256(json.dumps([str(part) for part in more]).encode("utf-8"))
+    for item in given:
+        found.update(item.context.prompt.encode("utf-8") + item.actions.astype("<i8").tobytes())
+        found.update(np.round(item.omega, 9).astype("<f8").tobytes())
+    return found.hexdigest()[:16]
+
+
+def pretrain(
+    recipe: Recipe,
+    given: Sequence[Item],
+    settings: KTOSettings,
+    seed: int,
+    folder: Path,
+    checkpoint: Path | None = None,
+) -> list[dict]:
+    """Stage 1: train the base on the answers of the transcripts and write it into `folder`, as an
+    adapter or, for rank 0, with all weights. Returns the history."""
+    backbone = language.bare(recipe)
+    rank, peak = settings.lm_pretrain_rank, settings.lm_pretrain_rate
+    sizes = (rank, roles.ALPHA, 0.0, seed, recipe.targets)
+    adapters.attach(backbone, STAGE, *sizes)
+    policy = LMPolicy(backbone, STAGE if rank else BASE, normalise=False)
+    rates = Rates(peak / 4, peak, peak / 20)
+    role = Role(policy, STAGE, settings.lm_pretrain_steps, rates, seed)
+    key = digest(given, settings.hash(), seed, STAGE)
+    contexts = settings.lm_pretrain_contexts
+    history = fitting.fit(role, given, Objective("ce"), contexts, seed, checkpoint, key)
+    adapters.save(backbone, STAGE, folder, _card(backbone, STAGE, history))
+    return history
+
+
+def _card(backbone: Backbone, name: str, history: Sequence[Mapping]) -> str:
+    """Four true lines for the folder of an adapter."""
+    lines = [
+        f"# {name}\n",
+        f"- Base model: {backbone.name}, {backbone.origin}.",
+        "- Task and data: texts of four language games against a scripted pool; made by"
+        " notebooks/09_kto_language_games.ipynb.",
+        f"- Trained: {len(history)} steps of AdamW, one seed.",
+        "- Limits: a demonstration on a small model; it answers only in the texts of these games.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def measured(policy: LMPolicy, given: Sequence[Item], seed: int) -> pd.DataFrame:
+    """Per game: decisions, loss (nats per decision, over the whole vocabulary), uniform (the same
+    of a uniform choice over A(h)), legal_mass, valid (share of free answers that are legal)."""
+    rows = []
+    for kind in sorted({item.game for item in given}):
+        own = [item for item in given if item.game == kind][:PROBED]
+        contexts = [item.context for item in own]
+        raw = LMPolicy(policy.backbone, policy.adapter, normalise=False).log_probs(contexts)
+        said = policy.say(
+            contexts, [seeding.child(seed, "kto", "say", kind, k) for k in range(len(own))]
+        )
+        counts = np.array([len(item.actions) for item in own])
+        losses = [-row[item.actions].sum() for row, item in zip(raw, own, strict=True)]
+        even = [len(item.actions) * np.log(len(item.context.legal)) for item in own]
+        row = {"game": kind, "decisions": int(counts.sum())}
+        row |= {"loss": float(sum(losses) / counts.sum())}
+        row |= {"uniform": float(sum(even) / counts.sum())}
+        row |= {"legal_mass": float(np.mean([np.exp(r).sum() for r in raw]))}
+        rows.append(row | {"valid": float(np.mean([_valid(*p) for p in zip(said, own)]))})
+    return pd.DataFrame(rows)
+
+
+def _valid(text: str, item: Item) -> bool:
+    try:
+        games.parse(text, item.context.legal)
+    except games.Invalid:
+        return False
+    return True
+
+
+def rows_of(policy: Policy, settings: KTOSettings) -> dict[str, dict]:
+    """game -> probabilities of a policy by information set, under setting A: how it plays."""
+    from dipllm_lib.kto import coordinator
+
+    found = {}
+    for variant in coordinator.variants(settings.ipd_rounds):
+        if variant.part == coordinator.TRAINING:
+            found[variant.kind] = coordinator.table(policy, variant, "A")
+    game, contexts, keys = pool.catalogue(settings.ipd_rounds)["ultimatum"], [], []
+    for k in range(game.grid + 1):
+        state = trajectories.STATES["ultimatum"](k)
+        contexts.append(lm_labels.context(game, state, 1, "A"))
+        keys.append(game.infoset(state, 1))
+    rows = policy.log_probs(contexts)
+    found["ultimatum"] |= {key: np.exp(row) for key, row in zip(keys, rows, strict=True)}
+    return found
+
+
+def collect(policy: Policy, settings: KTOSettings, seed: int, workers: int = 1) -> list[dict]:
+    """Stage 2: rows of the trajectories of the learner against the pool."""
+    matches, found = pool.collection(settings.lm_episodes), rows_of(policy, settings)
+    played = trajectories.collect(
+        matches, settings.ipd_rounds, seed, "collect", found, MIX, workers
+    )
+    return [one.row() for one in played]
+
+
+def label(rows: Sequence[Mapping], settings: KTOSettings, seed: int) -> list[dict]:
+    """Stage 3: rows of the labelled samples of the training split (see `lm_labels.rows`)."""
+    played = [Trajectory.of(row) for row in rows]
+    samples = lm_labels.label(played, pool.catalogue(settings.ipd_rounds), seed)
+    training, _ = lm_labels.weigh(samples, seed)
+    return lm_labels.rows(training)
+
+
+def optimise(
+    backbone: Backbone,
+    name: str,
+    given: Sequence[Item],
+    count: int,
+    settings: KTOSettings,
+    seed: int,
+    checkpoint: Path | None = None,
+    objective: Objective | None = None,
+) -> list[dict]:
+    """Stage 4: train one role's adapter from pi_ref = the base; returns the history."""
+    base = LMPolicy(backbone, BASE)
+    objective = objective or objective_of(name, settings)
+    if objective.name != "ce":
+        given = fitting.referred(given, base)
+    role = Role(LMPolicy(backbone, name), name, count, language.rates(settings), seed)
+    key = digest(given, settings.hash(), seed, name, objective)
+    return fitting.fit(role, given, objective, settings.contexts, seed, checkpoint, key)
+
+
+def objective_of(name: str, settings: KTOSettings) -> Objective:
+    """The objective of a role at the profile's temperature."""
+    return Objective(roles.OBJECTIVES[name].name, settings.lm_kappa)
+
+
+def snapshot(backbone: Backbone, name: str, history: Sequence[Mapping], folder: Path) -> None:
+    """Stage 5, its first half: the trained adapter as a member to be, and as the next pi_ref."""
+    adapters.save(backbone, name, folder, _card(backbone, name, history))
