@@ -193,9 +193,10 @@ def scores(lams: Sequence[float] = LAMS) -> pd.DataFrame:
 
 
 def more_human(table: pd.DataFrame, lam: float = 3.2) -> pd.DataFrame:
-    """Columns game, role, text, verdict: whether a player with this λ is nearer to people than with
-    every other λ of `scores`, by more than CLEAR; distance is the divergence, for proposers the
-    distance of the offer from PEOPLE_OFFER, in bargaining that of the split from even."""
+    """Columns game, role, gain, text, verdict: whether a player with this λ is nearer to people
+    than with every other λ of `scores`, by more than CLEAR; gain: by how much. distance is the
+    divergence, for proposers the distance of the offer from PEOPLE_OFFER, in bargaining that of the
+    split from even."""
     rows = []
     for (game, role), own in table.groupby(["game", "role"], sort=False):
         distance = own["divergence"]
@@ -206,5 +207,5 @@ def more_human(table: pd.DataFrame, lam: float = 3.2) -> pd.DataFrame:
         gain = min(d for other, d in distances.items() if other != lam) - distances[lam]
         verdict = "nearer" if gain > CLEAR else "farther" if gain < -CLEAR else "no difference"
         text = ", ".join(f"λ {one:g}: {d:.4f}" for one, d in distances.items())
-        rows.append((game, role, f"distance at {text}", verdict))
-    return pd.DataFrame(rows, columns=["game", "role", "text", "verdict"])
+        rows.append((game, role, gain, f"distance at {text}", verdict))
+    return pd.DataFrame(rows, columns=["game", "role", "gain", "text", "verdict"])
