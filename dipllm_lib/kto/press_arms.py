@@ -126,5 +126,7 @@ def logs(shelf: Shelf, plan: Sequence[Arm]) -> list[dict]:
         for arm in plan
         for number in range(arm.games)
     ]
-    keys = [f"press.{place}.{number}" for place, arm in enumerate(plan) for number in range(arm.games)]
+    keys = [
+        f"press.{place}.{number}" for place, arm in enumerate(plan) for number in range(arm.games)
+    ]
     return shelf.tasks(play_one, tasks, keys, "games with press")

@@ -86,40 +86,47 @@ def hostile(done: Deeds, board: Boards, power: int) -> np.ndarray:
     return target[done.into] & (done.into >= 0)
 
 
-def asked(agreements: Sequence[Agreement], power: int, partner: int) -> list[int]:
+def asked(agreements: Sequence[Agreement], power: int, partner: int) -> tuple[int, ...]:
     """Codes of the supports that the partner asked this power for, and was promised."""
-    return [
+    return tuple(
         code(one.proposal.province, one.proposal.to)
         for one in agreements
         if one.proposal.kind == "support" and one.pair == (partner, power)
-    ]
-
-
-def bonds(
-    done: Deeds, legal: Deeds, board: Boards, power: int, agreements: Sequence[Agreement]
-) -> Bonds:
-    """What agreements in force mean for sets of orders `done` of a power; `legal`: what each of its
-    legal orders does, (M, 1). All agreements must bind the power, ValueError otherwise.
-    """
-    count, parts = len(done.into), []
-    for one in agreements:
-        partner = one.other(power)
-        exempt = asked(agreements, power, partner)
-        found, could = (_single(d, board, power, partner, one, exempt) for d in (done, legal))
-        parts.append(_bond(found, could))
-    if not parts:
-        empty = np.zeros((count, 0), bool)
-        return Bonds(empty, empty, np.zeros(0, bool), np.zeros(0, bool))
-    columns = list(zip(*parts))
-    return Bonds(
-        np.stack(columns[0], axis=1),
-        np.stack(columns[1], axis=1),
-        np.array(columns[2]),
-        np.array(columns[3]),
     )
 
 
-def _single(done, board, power, partner, one: Agreement, exempt) -> tuple:
+class Bond(NamedTuple):
+    """What one agreement means for N sets of orders of one power, see `Bonds`."""
+
+    forbidden: np.ndarray  # bool (N,)
+    missed: np.ndarray  # bool (N,)
+    exposed: bool
+    lapsed: bool
+
+
+def bond(
+    done: Deeds,
+    legal: Deeds,
+    board: Boards,
+    power: int,
+    one: Agreement,
+    exempt: Sequence[int] = (),
+) -> Bond:
+    """What an agreement means for sets of orders `done` of a power; `legal`: what each of its legal
+    orders does, (M, 1); exempt: codes of the supports that the partner asked for. ValueError if it
+    does not bind the power.
+    """
+    partner = one.other(power)
+    found, could = (_parts(d, board, power, partner, one, exempt) for d in (done, legal))
+    count = len(done.into)
+    open_duty = could[1] is not None and bool(could[1].any())
+    forbidden = np.zeros(count, bool) if found[0] is None else found[0].any(axis=1)
+    missed = ~found[1].any(axis=1) if open_duty else np.zeros(count, bool)
+    exposed = open_duty or (could[0] is not None and bool(could[0].any()))
+    return Bond(forbidden, missed, exposed, could[1] is not None and not open_duty)
+
+
+def _parts(done: Deeds, board, power: int, partner: int, one: Agreement, exempt) -> tuple:
     """(orders that the agreement forbids (N, L) or None, orders that it demands or None)."""
     proposal = one.proposal
     if proposal.kind == "zone":
@@ -127,18 +134,19 @@ def _single(done, board, power, partner, one: Agreement, exempt) -> tuple:
     if proposal.kind == "support":
         wanted = code(proposal.province, proposal.to)
         return None, (done.helps if power == one.partner else done.does) == wanted
-    forbidden = hostile(done, board, partner) & ~np.isin(done.helps, exempt)
+    forbidden = hostile(done, board, partner)
+    if exempt:
+        forbidden &= ~np.isin(done.helps, exempt)
     return forbidden, hostile(done, board, proposal.against) if proposal.against >= 0 else None
 
 
-def _bond(found: tuple, could: tuple) -> tuple:
-    """Forbidden (N,), missed (N,), exposed, lapsed of one agreement."""
-    count = len(next(part for part in found if part is not None))
-    forbids, open_duty = could[0] is not None, could[1] is not None and bool(could[1].any())
-    forbidden = found[0].any(axis=1) if forbids else np.zeros(count, bool)
-    missed = ~found[1].any(axis=1) if open_duty else np.zeros(count, bool)
-    exposed = open_duty or (forbids and bool(could[0].any()))
-    return forbidden, missed, exposed, could[1] is not None and not open_duty
+def join(bonds: Sequence[Bond], count: int) -> Bonds:
+    """Several agreements as columns, for `count` sets of orders."""
+    columns = np.zeros((2, count, len(bonds)), bool)
+    for k, one in enumerate(bonds):
+        columns[0, :, k], columns[1, :, k] = one.forbidden, one.missed
+    flags = np.array([[one.exposed, one.lapsed] for one in bonds], bool).reshape(-1, 2)
+    return Bonds(columns[0], columns[1], flags[:, 0], flags[:, 1])
 
 
 def legal_deeds(lists: Sequence[np.ndarray]) -> Deeds:
@@ -158,4 +166,9 @@ def breaches(
     lists: legal ids of each of its units · board: the position, a batch of one · agreements: all
     that bind the power in this phase.
     """
-    return bonds(deeds(np.asarray(ids)), legal_deeds(lists), board, power, agreements).broken
+    done, legal = deeds(np.asarray(ids)), legal_deeds(lists)
+    parts = [
+        bond(done, legal, board, power, one, asked(agreements, power, one.other(power)))
+        for one in agreements
+    ]
+    return join(parts, len(done.into)).broken

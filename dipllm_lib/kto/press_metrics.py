@@ -20,7 +20,7 @@ DEFINITIONS = {
     "proposals": "proposals sent per power and movement phase",
     "acceptance": "yes / proposals; silence counts as no",
     "silence": "proposals left without an answer / proposals",
-    "promise keeping": "kept / exposed; exposed: a legal order would break it, of a duty: fulfil it",
+    "promise keeping": "kept / exposed; exposed: a legal order breaks it, or fulfils its duty",
     "keeping where possible": "as promise keeping, without duties that no candidate could meet",
     "double dealing": "alliances against a power with which one is at peace / alliances in force",
     "agreement length": "movement phases that an agreement is in force, renewals joined",

@@ -158,12 +158,12 @@ class Table:
 
     def _open_menu(self, pair: tuple[int, int]) -> tuple[Proposal, ...]:
         """The menu of a pair without what is in force."""
-        return tuple(
-            one
-            for one in self.scene.menus[pair]
-            if one == NOTHING
-            or not any(a.same(Agreement(self.phase, *pair, one)) for a in self.agreements)
-        )
+        menu = self.scene.menus[pair]
+        known = [one for one in self.agreements if set(one.pair) == set(pair)]
+        if not known:
+            return menu
+        new = [(one, one != NOTHING and Agreement(self.phase, *pair, one)) for one in menu]
+        return tuple(one for one, made in new if not made or not any(made.same(a) for a in known))
 
     def _fits(self, menus, sender: int, recipient: int, proposal: Proposal) -> bool:
         """Whether something is sent. ValueError for what is not on the menu."""

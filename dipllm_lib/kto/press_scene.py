@@ -25,9 +25,9 @@ from dipllm_lib.dip import atlas, orders, rules
 from dipllm_lib.dip.boards import Boards
 from dipllm_lib.dip.orders import Turn
 from dipllm_lib.dip.payoffs import ValueFunction
-from dipllm_lib.kto import press_candidates, press_effect
+from dipllm_lib.kto import press_breach, press_candidates, press_effect
 from dipllm_lib.kto.press import Agreement, Proposal
-from dipllm_lib.kto.press_breach import Bonds, bonds
+from dipllm_lib.kto.press_breach import Bond, Bonds
 from dipllm_lib.kto.press_settings import SceneSettings
 
 POWERS = atlas.N_POWERS
@@ -63,6 +63,7 @@ class Scene:
         # one integer per joint order of all powers: mixed radix over candidates, 0 without a turn
         sizes = [len(own) + 1 for own in lists]
         self.radix = np.cumprod([1, *sizes[:-1]]).astype(np.int64)
+        self.known: dict[tuple, Bond] = {}
         self.apart: dict[tuple, tuple[np.ndarray, np.ndarray]] = {}
         self.uniform = rng.random((2, settings.samples, POWERS))
         self.base = np.full((settings.samples, POWERS), -1, np.int16)
@@ -89,8 +90,17 @@ class Scene:
 
     def bonds(self, power: int, agreements: Sequence[Agreement]) -> Bonds:
         """What agreements mean for the candidates of a power that they bind."""
-        own = self.choices[power]
-        return bonds(own.done, own.legal, self.board, power, agreements)
+        parts = [self._bond(power, one, agreements) for one in agreements]
+        return press_breach.join(parts, len(self.choices[power].joints))
+
+    def _bond(self, power: int, one: Agreement, agreements: Sequence[Agreement]) -> Bond:
+        """One of them; the same question is answered once."""
+        exempt = press_breach.asked(agreements, power, one.other(power))
+        key = (power, *one.pair, one.proposal, exempt)
+        if key not in self.known:
+            own = self.choices[power]
+            self.known[key] = press_breach.bond(own.done, own.legal, self.board, power, one, exempt)
+        return self.known[key]
 
     def can_keep(self, power: int, agreements: Sequence[Agreement]) -> bool:
         """Whether one of its candidates keeps all of these agreements."""
