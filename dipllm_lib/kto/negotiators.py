@@ -217,8 +217,8 @@ class PhasedNegotiator(RuleNegotiator):
     goodwill: to `goodwill_year` it proposes a balanced peace or zone to every power that has one
     on the menu (four or more where there are). punishment: if X refused its last two reasonable
     proposals (peace or zone, worth 0 or more to X), it proposes an alliance against X to each
-    neighbour of X. avalanche: with `big` centres, or in the last two years, it breaks all it can
-    where it expects to gain two centres.
+    neighbour of X. avalanche: with `big` centres, or in the last two years, it breaks two agreements
+    or more where it expects to gain `gain` centres by that.
     """
 
     name = "PhasedNegotiator"
@@ -240,7 +240,7 @@ class PhasedNegotiator(RuleNegotiator):
         """Peace and zones that are worth nearly the same to both, best for the poorer first."""
         gains = {one: view.gain(partner, one) for one in menu if one.kind in ("peace", "zone")}
         good = [one for one, (own, other) in gains.items() if abs(own - other) <= BALANCE]
-        return sorted(good, key=lambda one: (-min(gains[one]), one.text))
+        return sorted(good, key=lambda one: -min(gains[one]))
 
     def will(self, view: View) -> Will:
         own = int((view.board.owner[0] == view.power).sum())

@@ -87,11 +87,12 @@ def arms(settings) -> list[Arm]:
         Arm("one, six silent", "one", rule, silent, "priced", 7),
         Arm("all seven", "all", rule, silent, "priced", many),
     ]
-    for who in (random, rule, Deviator(), Sanctioner(), PhasedNegotiator()):
-        found.append(Arm(f"three {who.name}", "three", who, random, "priced", some))
-    found.append(
-        Arm("three PhasedNegotiator, binding", "three", PhasedNegotiator(), random, "binding", some)
-    )
+    phased = PhasedNegotiator()
+    for who, games in (
+        (random, some), (rule, some), (Deviator(), some), (Sanctioner(), some), (phased, many),
+    ):  # fmt: skip
+        found.append(Arm(f"three {who.name}", "three", who, random, "priced", games))
+    found.append(Arm(f"three {phased.name}, binding", "three", phased, random, "binding", some))
     for effect in ("none", "priced", "binding"):
         found.append(Arm(f"all Deviator, {effect}", "all", Deviator(), silent, effect, some))
     return found

@@ -35,7 +35,8 @@ class Will(NamedTuple):
     """What a negotiator wants of its own agreements when orders are given.
 
     price: of a breach in shares of SoS, None for the eta of the game, infinite to keep all that can
-    be kept. attack: break as much as possible if that is expected to gain `gain` centres.
+    be kept. attack: break two or more if that is expected to gain `gain` centres by the next
+    adjustment.
     """
 
     price: float | None = None
@@ -77,9 +78,11 @@ def scores(
 
 
 def attackers(bonds: Bonds) -> np.ndarray:
-    """(N,) candidates that break as many agreements as any does; none where nothing is broken."""
+    """(N,) candidates that break two agreements or more, or one if none breaks two; none where
+    nothing can be broken.
+    """
     broken = bonds.broken.sum(axis=1)
-    return (broken == broken.max(initial=0)) & (broken > 0)
+    return (broken >= min(2, broken.max(initial=0))) & (broken > 0)
 
 
 def policy(

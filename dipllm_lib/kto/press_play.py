@@ -248,14 +248,18 @@ class Table:
 
 def scores_of(scene: Scene, power, value, expected, bonds, will: Will, effect: str) -> tuple:
     """(values less prices (N,), which may be chosen (N,)) of a power: by its effect and will, or of
-    an attack if that promises enough."""
+    an attack if that promises enough, then what promises most.
+
+    What a candidate gains by the next adjustment is estimated from one phase: centres promised less
+    centres owned, twice that in spring, when another phase follows before centres are counted.
+    """
     if effect == "priced" and will.attack:
         attack = press_effect.attackers(bonds)
         if attack.any():
-            promised = scene.prospect(power, expected)
-            gained = promised - (scene.board.owner[0] == power).sum()
+            gained = scene.prospect(power, expected) - (scene.board.owner[0] == power).sum()
+            gained *= 2 if scene.board.phase[0] == boards.SPRING_MOVES else 1
             if gained[attack].max() >= will.gain:
-                return value, attack & (gained >= will.gain)
+                return value, attack & (gained >= gained[attack].max())
     return press_effect.scores(value, bonds, effect, will, scene.settings.eta)
 
 
