@@ -217,8 +217,8 @@ class PhasedNegotiator(RuleNegotiator):
     goodwill: to `goodwill_year` it proposes a balanced peace or zone to every power that has one
     on the menu (four or more where there are). punishment: if X refused its last two reasonable
     proposals (peace or zone, worth 0 or more to X), it proposes an alliance against X to each
-    neighbour of X. avalanche: with `big` centres, or in the last two years, it breaks two agreements
-    or more where it expects to gain `gain` centres by that.
+    neighbour of X. avalanche: with `big` centres, or in the last two years, it breaks two
+    agreements or more where it expects to gain `gain` centres by that.
     """
 
     name = "PhasedNegotiator"

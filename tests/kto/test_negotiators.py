@@ -19,9 +19,9 @@ from dipllm_lib.kto.negotiators import (
 from dipllm_lib.kto.press import NOTHING, PEACE, Proposal
 from dipllm_lib.kto.press_effect import Will
 
-A, E, F, G, I, R, T = range(7)
+A, E, F, G, ITALY, R, T = range(7)
 ZONE = Proposal("zone", province=atlas.INDEX["BUR"])
-ON_ITALY, ON_ENGLAND = (Proposal("alliance", against=p) for p in (I, E))
+ON_ITALY, ON_ENGLAND = (Proposal("alliance", against=p) for p in (ITALY, E))
 
 
 def view(menu=None, worth=None, **more) -> View:
@@ -84,16 +84,17 @@ def test_who_keeps_its_word():
 
 
 def test_sanctioner_shuns_a_breaker_for_three_years_and_seeks_allies():
-    menu = {p: (NOTHING, PEACE, ON_ENGLAND) for p in (G, I)} | {E: (NOTHING, PEACE)}
+    menu = {p: (NOTHING, PEACE, ON_ENGLAND) for p in (G, ITALY)} | {E: (NOTHING, PEACE)}
     worth = {(F, p, PEACE): (0.01, 0.01) for p in menu}
-    worth |= {(E, F, PEACE): (0, 0.1), (G, F, ON_ENGLAND): (0, -0.1), (I, F, PEACE): (0, -0.1)}
-    offers = {E: PEACE, G: ON_ENGLAND, I: PEACE}
+    worth |= {(E, F, PEACE): (0, 0.1), (G, F, ON_ENGLAND): (0, -0.1), (ITALY, F, PEACE): (0, -0.1)}
+    offers = {E: PEACE, G: ON_ENGLAND, ITALY: PEACE}
     one = view(menu, worth, broken=((1, E),), phase=7, offers=offers)
-    assert Sanctioner().propose(one) == {E: NOTHING, G: ON_ENGLAND, I: ON_ENGLAND}
-    assert Sanctioner().answer(one) == {E: False, G: True, I: False}
+    assert Sanctioner().propose(one) == {E: NOTHING, G: ON_ENGLAND, ITALY: ON_ENGLAND}
+    assert Sanctioner().answer(one) == {E: False, G: True, ITALY: False}
     later = view(menu, worth, broken=((1, E),), phase=8, offers=offers)
-    assert Sanctioner().propose(later) == RuleNegotiator().propose(later) == dict.fromkeys(menu, PEACE)  # fmt: skip
-    assert Sanctioner().answer(later) == {E: True, G: False, I: False}
+    assert Sanctioner().propose(later) == RuleNegotiator().propose(later)
+    assert Sanctioner().propose(later) == dict.fromkeys(menu, PEACE)
+    assert Sanctioner().answer(later) == {E: True, G: False, ITALY: False}
 
 
 def letter(phase, answer, worth=(0.0, 0.0), proposal=PEACE, to=G, sender=F):
@@ -105,7 +106,8 @@ def test_refusals_in_a_row():
     assert negotiators.refusals(view(letters=(no, quiet)), G) == 2
     assert negotiators.refusals(view(letters=(no, no, yes, quiet)), G) == 1
     unfair = letter(1, False, (0, -0.1))
-    other = letter(1, False, to=E), letter(1, False, sender=G, to=F), letter(1, False, proposal=ON_ITALY)  # fmt: skip
+    other = [letter(1, False, to=E), letter(1, False, sender=G, to=F)]
+    other.append(letter(1, False, proposal=ON_ITALY))
     assert negotiators.refusals(view(letters=(no, unfair, *other)), G) == 1
     assert negotiators.punished(view(letters=(no, quiet))) == (G,)
 

@@ -10,7 +10,7 @@ from dipllm_lib.dip.policies import RandomLegal
 from dipllm_lib.kto import press, press_menu
 from dipllm_lib.kto.press import NOTHING, PEACE, STAYS, Agreement, Proposal
 
-A, E, F, G, I, R, T = range(7)
+A, E, F, G, ITALY, R, T = range(7)
 BUR, PAR = atlas.INDEX["BUR"], atlas.INDEX["PAR"]
 HELP = Proposal("support", province=PAR, unit=1, to=BUR)
 GOLDEN = {
@@ -122,6 +122,12 @@ def menus_of(board, policy):
     return {(a, b): press_menu.enumerate_proposals(board, turns, a, b, chance[a]) for a, b in pairs}
 
 
+def after(board, policy):
+    rng = np.random.default_rng(5)
+    given = {turn.power: policy.sample(turn, 1, rng)[0] for turn in orders.turns(board)}
+    return rules.resolve(board, orders.expand(board, [given]))[0]
+
+
 def test_seven_powers_have_six_recipients_and_at_most_23_texts():
     board, policy = rules.start(), RandomLegal()
     for _ in range(6):
@@ -136,11 +142,9 @@ def test_seven_powers_have_six_recipients_and_at_most_23_texts():
             kinds = [one.kind for one in menu]
             assert kinds.count("alliance") <= 5 and kinds.count("zone") <= 8
             assert kinds.count("support") <= 8
-        given = [{t.power: policy.sample(t, 1, np.random.default_rng(5))[0] for t in orders.turns(board)}]  # fmt: skip
-        board, _ = rules.resolve(board, orders.expand(board, given))
+        board = after(board, policy)
         while int(board.phase[0]) not in (0, 2):
-            given = [{t.power: policy.sample(t, 1, np.random.default_rng(5))[0] for t in orders.turns(board)}]  # fmt: skip
-            board, _ = rules.resolve(board, orders.expand(board, given))
+            board = after(board, policy)
     assert press_menu.MOST == 23
 
 
@@ -165,7 +169,10 @@ def test_one_power_does_not_write_to_itself():
 def test_chances():
     board = rules.start()
     turn = orders.turn(board, 0, F)
-    texts = (["A MAR H", "A PAR - BUR", "F BRE - MAO"], ["A MAR S A PAR - BUR", "A PAR H", "F BRE H"])  # fmt: skip
+    texts = (
+        ["A MAR H", "A PAR - BUR", "F BRE - MAO"],
+        ["A MAR S A PAR - BUR", "A PAR H", "F BRE H"],
+    )
     joints = np.array([orders.sorted_joint(turn, one) for one in texts])
     table = press_menu.chances(joints, np.array([0.25, 0.75]))
     assert table[PAR, BUR] == 0.25 and table[PAR, STAYS] == 0.75

@@ -8,10 +8,10 @@ from dipllm_lib.kto import press_breach, press_effect
 from dipllm_lib.kto.press import PEACE, STAYS, Agreement, Proposal
 from dipllm_lib.kto.press_effect import Will
 
-A, E, F, G, I, R, T = range(7)
+A, E, F, G, ITALY, R, T = range(7)
 AT = atlas.INDEX
 ZONE = Proposal("zone", province=AT["BUR"])
-AGAINST_ITALY = Proposal("alliance", against=I)
+AGAINST_ITALY = Proposal("alliance", against=ITALY)
 HELP = Proposal("support", province=AT["MUN"], unit=1, to=AT["BUR"])
 
 
@@ -22,7 +22,7 @@ def board():
     """
     found = boards.empty(1)
     units = {
-        F: ["A MAR", "A GAS", "F ENG"], G: ["A MUN", "A BEL"], I: ["A PIE"], E: ["F LON"],
+        F: ["A MAR", "A GAS", "F ENG"], G: ["A MUN", "A BEL"], ITALY: ["A PIE"], E: ["F LON"],
         T: ["A SMY"],
     }  # fmt: skip
     for power, texts in units.items():
