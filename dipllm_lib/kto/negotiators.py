@@ -19,13 +19,14 @@ Worths are changes of the expected share of the sum of squares.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
 from dipllm_lib.dip import atlas, boards
 from dipllm_lib.dip.boards import Boards
 from dipllm_lib.kto.press import NOTHING, Agreement, Proposal
+from dipllm_lib.kto.press_candidates import Choices
 from dipllm_lib.kto.press_effect import Will
 
 BALANCE = 0.01  # shares of SoS: two worths so close are balanced
@@ -104,6 +105,16 @@ class Negotiator(Protocol):
 
     def will(self, view: View) -> Will:
         """How it means to treat its agreements in this phase."""
+
+
+@runtime_checkable
+class Reader(Protocol):
+    """A negotiator that gives its own orders, as a language model with the agreements in its
+    prompt (`press.sentence`): the effect `text`.
+    """
+
+    def orders(self, view: View, choices: Choices, value: np.ndarray) -> np.ndarray:
+        """Probabilities (N,) over its candidates; value: their mean values without agreements."""
 
 
 class Silent:

@@ -28,7 +28,7 @@ from dipllm_lib.dip.boards import Boards
 from dipllm_lib.dip.orders import Joint, Turn
 from dipllm_lib.dip.payoffs import ValueFunction
 from dipllm_lib.kto import press_effect
-from dipllm_lib.kto.negotiators import Letter, Negotiator, Silent, View, last_phase
+from dipllm_lib.kto.negotiators import Letter, Negotiator, Reader, Silent, View, last_phase
 from dipllm_lib.kto.press import NOTHING, Agreement, Proposal, movement_phase
 from dipllm_lib.kto.press_effect import TRUSTED, Will
 from dipllm_lib.kto.press_scene import POWERS, Scene
@@ -70,8 +70,9 @@ class Term:
 class Table:
     """One game: who negotiates, what was said, what was kept.
 
-    seats: a negotiator for each power; None: no press at all · effect: see `press_effect`;
-    ValueError for `text`, which needs players that read their agreements.
+    seats: a negotiator for each power; None: no press at all · effect: see `press_effect`. Under
+    `text` negotiators that read (`negotiators.Reader`) give their own orders and the others are
+    `priced`; ValueError if none reads.
     """
 
     def __init__(
@@ -86,8 +87,8 @@ class Table:
         press_effect.check(effect)
         if seats is not None and len(seats) != POWERS:
             raise ValueError(f"{len(seats)} negotiators: a table has a seat for each of 7 powers")
-        if effect == "text" and seats is not None:
-            raise ValueError("press.effect text needs powers that read: use priced for candidates")
+        if effect == "text" and not any(isinstance(seat, Reader) for seat in seats or ()):
+            raise ValueError("press.effect text needs a negotiator that reads, else use priced")
         self.seats, self.minds, self.effect = seats, minds, effect
         self.last, self.seed, self.names = last_phase(last_year), seed, names
         self.letters: list[Letter] = []
@@ -206,24 +207,38 @@ class Table:
 
     # orders
 
+    def _effect(self, power: int) -> str:
+        """The effect for one power: who cannot read has a price."""
+        reads = self.seats is not None and isinstance(self.seats[power], Reader)
+        return "priced" if self.effect == "text" and not reads else self.effect
+
     def _policies(self, views: dict[int, View]) -> dict[int, np.ndarray]:
         """Everyone's probabilities over its candidates."""
-        scene, settings = self.scene, self.minds.settings
-        trusted = self.effect in TRUSTED
-        own = {p: [a for a in self.agreements if trusted and p in a.pair] for p in scene.powers}
+        scene, own = self.scene, {}
+        for power in scene.powers:
+            trusts = self._effect(power) in TRUSTED
+            own[power] = [a for a in self.agreements if trusts and power in a.pair]
         beliefs = {p: scene.beliefs(p, own[p]) for p in scene.powers}
         moved = {p: b for p, b in beliefs.items() if (b != scene.base).any()}
         value = scene.silence | scene.values(moved)
         found = {}
         for power in scene.powers:
-            bonds = scene.bonds(power, own[power])
-            will = self.seats[power].will(views[power]) if own[power] else Will()
-            given = scores_of(scene, power, value[power], beliefs[power], bonds, will, self.effect)
-            log_tau = scene.choices[power].log_tau
-            found[power] = press_effect.policy(
-                given[0], log_tau, given[1], settings.lam, settings.temperature
-            )
+            if self._effect(power) == "text":
+                choices = scene.choices[power]
+                found[power] = self.seats[power].orders(views[power], choices, value[power])
+            else:
+                found[power] = self._policy(power, own[power], beliefs[power], value[power], views)
         return found
+
+    def _policy(self, power: int, own, expected, value, views) -> np.ndarray:
+        """The probabilities of one power that chooses by value."""
+        scene, settings = self.scene, self.minds.settings
+        bonds = scene.bonds(power, own)
+        will = self.seats[power].will(views[power]) if own else Will()
+        effect = self._effect(power)
+        worth, allowed = scores_of(scene, power, value, expected, bonds, will, effect)
+        log_tau = scene.choices[power].log_tau
+        return press_effect.policy(worth, log_tau, allowed, settings.lam, settings.temperature)
 
     def _close(self) -> None:
         """Book what the orders of the last phase kept and broke; what is broken ends."""

@@ -128,8 +128,44 @@ def test_a_power_sees_only_its_own_messages():
 def test_seven_negotiators_sit_at_a_table():
     with pytest.raises(ValueError, match="7 powers"):
         Table([Silent()] * 6, press_arms.minds(SMALL), "none", END, 0, ("press", 0))
-    with pytest.raises(ValueError, match="text needs powers that read"):
+    with pytest.raises(ValueError, match="text needs a negotiator that reads"):
         Table([Silent()] * 7, press_arms.minds(SMALL), "text", END, 0, ("press", 0))
+
+
+class Reads(RuleNegotiator):
+    """Plays its first candidate and notes what it read."""
+
+    name = "Reads"
+
+    def __init__(self):
+        self.read = []
+
+    def orders(self, view, choices, value):
+        self.read.append(press.sentence(view.agreements, view.power))
+        assert len(value) == len(choices.joints)
+        return np.eye(len(value))[0]
+
+
+def test_under_text_a_reader_gives_its_own_orders():
+    reader = Reads()
+    seats = [reader, *[RuleNegotiator()] * 6]
+    table = Table(seats, press_arms.minds(SMALL), "text", END, 0, ("press", 3))
+    read, priced = press_play.play(table, game.EndRules(END)), played(RULE)[0]
+    assert len(reader.read) == 4 and any(text.startswith("In force") for text in reader.read)
+    first = read.orders[0]
+    assert {p: x for p, x in first.items() if p != "AUSTRIA"} == {
+        p: x for p, x in priced.orders[0].items() if p != "AUSTRIA"
+    }
+    assert read.joint(0, 0) == table_first_choice()
+
+
+def table_first_choice():
+    """The most probable candidate of Austria in the first phase of that game."""
+    mind = press_arms.minds(SMALL)
+    rng = press_play.seeding.child(0, "kto", "press", "press", 3, "phase", 0)
+    board = boards.start()
+    scene = press_play.Scene(board, orders.turns(board), mind.anchor, mind.value_fn, SMALL, rng)
+    return scene.choices[0].joints[0]
 
 
 def test_what_is_not_on_the_menu_cannot_be_said():
