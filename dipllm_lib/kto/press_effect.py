@@ -59,9 +59,14 @@ def admissible(bonds: Bonds) -> np.ndarray:
     if not allowed.any():
         raise ValueError("every candidate breaks an agreement: add the one in which all units hold")
     for agreement in range(bonds.missed.shape[1]):
-        dutiful = allowed & ~bonds.missed[:, agreement]
-        allowed = dutiful if dutiful.any() else allowed
+        allowed = keeping(allowed, bonds.missed[:, agreement])
     return allowed
+
+
+def keeping(allowed: np.ndarray, missed: np.ndarray) -> np.ndarray:
+    """(N,) those of the allowed candidates that do not miss a duty; all where every one does."""
+    dutiful = allowed & ~missed
+    return dutiful if dutiful.any() else allowed
 
 
 def scores(

@@ -124,7 +124,7 @@ def phases(table: pd.DataFrame, arms: Sequence[str]) -> Figure:
             ax.errorbar(own["year"] + shift, own["value"], bars, elinewidth=0.8, label=arm, **look)
         ax.set_xticks(sorted(part["year"].unique().astype(int)))
         ax.set_xlabel("year")
-        ax.set_ylim(bottom=0)
+        ax.set_ylim(bottom=-0.05 * ax.get_ylim()[1])
     made = rows[(rows["statistic"] == "punishment") & (rows["alliance"] == "proposed")]
     for place, line in enumerate(made.to_dict("records")):
         if line["n"] > 0:

@@ -108,7 +108,10 @@ class Scene:
 
     def restricted(self, power: int, agreements: Sequence[Agreement]) -> np.ndarray:
         """(S,) the draws of a power that keeps these agreements."""
-        allowed = press_effect.admissible(self.bonds(power, agreements))
+        return self._redrawn(power, press_effect.admissible(self.bonds(power, agreements)))
+
+    def _redrawn(self, power: int, allowed: np.ndarray) -> np.ndarray:
+        """(S,) the draws of a power, those that are not allowed drawn again."""
         picks = self.base[:, power]
         if allowed[picks].all():
             return picks
@@ -187,8 +190,10 @@ class Scene:
         if known not in self.apart:
             rows = self.base.copy()
             if proposal.kind != "nothing":
-                one = (Agreement(0, *pair, proposal),)
+                one = Agreement(0, *pair, proposal)
                 for power in pair:
-                    rows[:, power] = self.restricted(power, one)
+                    bond = self._bond(power, one, (one,))
+                    allowed = press_effect.keeping(~bond.forbidden, bond.missed)
+                    rows[:, power] = self._redrawn(power, allowed)
             self.apart[known] = rows, (rows != self.base).any(axis=1)
         return self.apart[known]
