@@ -89,7 +89,7 @@ def arms(settings) -> list[Arm]:
     ]
     phased = PhasedNegotiator()
     for who, games in (
-        (random, some), (rule, some), (Deviator(), some), (Sanctioner(), some), (phased, many),
+        (random, some), (rule, some), (Deviator(), some), (Sanctioner(), some), (phased, 2 * some),
     ):  # fmt: skip
         found.append(Arm(f"three {who.name}", "three", who, random, "priced", games))
     found.append(Arm(f"three {phased.name}, binding", "three", phased, random, "binding", some))

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from dipllm_lib.kto import press_difference, press_log, press_metrics, press_phases
+from dipllm_lib.kto.press import KINDS
 from dipllm_lib.kto.press_arms import OFF, Arm, arms, logs
 from dipllm_lib.run import seeding
 from dipllm_lib.run.store import Shelf
@@ -49,21 +50,22 @@ def games(plan: Sequence[Arm], found: Sequence[dict], resamples: int, seed: int)
 
 
 def overview(played: Games) -> pd.DataFrame:
-    """What was played: arm, negotiator, others, effect, games, proposals, agreements, unparsed (of
-    the texts, read back one by one when the tables were made, so 0)."""
+    """What was played: arm, negotiator, others, effect, games, proposals, parsed (texts that were
+    read back as one proposal; `press_log` refuses any other), agreements."""
     rows = []
     for arm in played.arms:
         terms = played.terms[played.terms["arm"] == arm.name]
         made = terms[["game", "since", "text", "power", "partner"]].drop_duplicates()
+        sent = played.letters[played.letters["arm"] == arm.name]
         rows.append({
             "arm": arm.name,
             "negotiator": "–" if arm.who is None else arm.who.name,
             "others": arm.others.name if arm.way != "all" else "–",
             "effect": arm.effect,
             "games": arm.games,
-            "proposals": int((played.letters["arm"] == arm.name).sum()),
+            "proposals": len(sent),
+            "parsed": int(sent["kind"].isin(KINDS[1:]).sum()),
             "agreements": len(made) // 2,
-            "unparsed": 0,
         })
     return pd.DataFrame(rows)
 

@@ -20,7 +20,7 @@ class KTOSettings(Settings):
     influence_states: int = setting(16, 128, 512, "states behind the influence graph", "states", "chosen: time")
     # structured negotiation in Diplomacy
     press_games: int = setting(7, 84, 70, "games of each main arm with press, and as many without", "games", "chosen: seats rotate, so a multiple of 7; the issue asks for 70")
-    press_arm_games: int = setting(7, 28, 70, "games of each arm that compares negotiators or effects", "games", "chosen: time")
+    press_arm_games: int = setting(7, 28, 70, "games of each arm that compares negotiators or effects, twice that for the negotiator with three phases", "games", "chosen: time")
     press_last_year: int = setting(1901, 1904, 1908, "a game with press ends after this year's adjustments", "year", "chosen: time")
     press_candidates: int = setting(6, 12, 32, "most probable joint orders of a power in a movement phase, before those that agreements need", "joint orders", "chosen: time")
     press_draws: int = setting(16, 48, 256, "draws from the anchor among which they are the most probable", "joint orders", "chosen: 4 times the candidates or more")

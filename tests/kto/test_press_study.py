@@ -25,7 +25,9 @@ def study():
 
 def test_tables(study):
     seen = press_study.overview(study).set_index("arm")
-    assert seen.loc[press_arms.OFF, "proposals"] == 0 and (seen["unparsed"] == 0).all()
+    assert (
+        seen.loc[press_arms.OFF, "proposals"] == 0 and (seen["parsed"] == seen["proposals"]).all()
+    )
     assert seen.loc["all Deviator, none", "agreements"] > 0
     behaviour = press_study.behaviour(study)
     assert (behaviour["definition"] != "").all() and behaviour["value"].notna().all()
