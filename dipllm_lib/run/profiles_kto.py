@@ -64,4 +64,15 @@ class KTOSettings(Settings):
     lm_decisions: int = setting(8, 30, 300, "timed decisions per rung of the ladder", "decisions", "chosen: time")
     lm_budget: float = setting(800., 800., 800., "time budget of a decision", "ms", "the text")
     lm_resamples: int = setting(200, 1000, 2000, "bootstrap resamples of the intervals of notebook 09", "resamples", "chosen")
+    # structured negotiation in Diplomacy
+    press_games: int = setting(7, 84, 70, "games of each main arm with press, and as many without", "games", "chosen: seats rotate, so a multiple of 7; the issue asks for 70")
+    press_arm_games: int = setting(7, 28, 70, "games of each arm that compares negotiators or effects, twice that for the negotiator with three phases", "games", "chosen: time")
+    press_last_year: int = setting(1901, 1904, 1908, "a game with press ends after this year's adjustments", "year", "chosen: time")
+    press_candidates: int = setting(6, 12, 32, "most probable joint orders of a power in a movement phase, before those that agreements need", "joint orders", "chosen: time")
+    press_draws: int = setting(16, 48, 256, "draws from the anchor among which they are the most probable", "joint orders", "chosen: 4 times the candidates or more")
+    press_samples: int = setting(4, 16, 16, "joint orders of all powers, common to all comparisons of a phase", "joint orders", "specification 10.1")
+    press_lam: float = setting(.01, .01, .01, "strength of the anchor in the choice of orders, lambda", "share of SoS", "as search_lam")
+    press_temperature: float = setting(.1, .1, .1, "temperature of play, in all phases", "1", "as anchor_play")
+    press_eta: float = setting(.02, .02, .02, "price of an own breach under the effect `priced`", "share of SoS", "specification 10.2, chosen")
+    press_resamples: int = setting(200, 2000, 10000, "resamples of games behind an interval", "resamples", "chosen")
 # fmt: on
