@@ -3,6 +3,7 @@
 import os
 
 import matplotlib
+import matplotlib.pyplot as plt
 import pytest
 
 from dipllm_lib.run import provenance
@@ -23,6 +24,13 @@ def pytest_addoption(parser):
 def pytest_collection_modifyitems(items):
     """The whole chain first: it is the longest file, and two files are run at a time."""
     items.sort(key=lambda item: item.path.name != "test_chain.py")
+
+
+@pytest.fixture(autouse=True)
+def closed_figures():
+    """Figures that a test has drawn do not stay open for the next one."""
+    yield
+    plt.close("all")
 
 
 @pytest.fixture
