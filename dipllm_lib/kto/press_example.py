@@ -59,7 +59,7 @@ def _letters(said: pd.DataFrame, made: pd.DataFrame) -> list[str]:
             & made["partner"].isin((row.sender, row.recipient))
         ]
         told = f": {fate(own.to_dict('records'))}" if row.answer == "yes" else ""
-        lines.append(f"{pair:<18}{row.text:<{size}}  {worth}  {row.answer}{told}")
+        lines.append(f"{pair:<19}{row.text:<{size}}  {worth}  {row.answer}{told}")
     return lines
 
 

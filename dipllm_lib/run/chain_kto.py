@@ -50,7 +50,7 @@ LANGUAGE_GAMES = Notebook(
 
 NEGOTIATION = Notebook(
     "09b_kto_negotiation",
-    minutes=(0.4, 2.6, 300),
+    minutes=(0.3, 2.6, 300),
     study="kto",
     tables={
         "09b_games": STATISTICAL,

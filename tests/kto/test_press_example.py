@@ -36,10 +36,10 @@ def test_the_text():
     assert press_example.account(games(), "a").split("\n") == [
         "Fall 1901, game 0 of the arm 'a': 3 letters",
         "",
-        "Austria to Turkey  peace.                 +0.00 +0.00  silence",
-        "France to Germany  peace.                 +0.00 +0.10  yes: "
+        "Austria to Turkey   peace.                 +0.00 +0.00  silence",
+        "France to Germany   peace.                 +0.00 +0.10  yes: "
         "France broke it, Germany kept it",
-        "Germany to France  keep out of Burgundy.  +10.00 -20.00  no",
+        "Germany to France   keep out of Burgundy.  +10.00 -20.00  no",
         "",
         "In force from before",
         "France and Italy, Spring 1901: peace. France had no say, Italy could not keep it",
