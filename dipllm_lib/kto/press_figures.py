@@ -81,7 +81,7 @@ def keeping(table: pd.DataFrame, arms: Sequence[str]) -> Figure:
     _name_rows(ax, names)
     beside = {"transform": ax.get_yaxis_transform(), "va": "center", "fontsize": 7}
     ax.text(1.02, -0.8, "share kept, exposed", **beside)
-    ax.set_xlim(right=1.005)
+    ax.set_xlim(right=1.01)
     ax.set_xlabel("share of exposed agreements that were kept; black: of those that could be kept")
     return figure
 
@@ -131,6 +131,9 @@ def phases(table: pd.DataFrame, arms: Sequence[str]) -> Figure:
     for place, line in enumerate(made.to_dict("records")):
         if line["n"] > 0:
             _bar(grid[1], line, place, **_look(line))
+    if not (made["n"] > 0).any():
+        middle = {"transform": grid[1].transAxes, "ha": "center", "fontsize": 8}
+        grid[1].text(0.5, 0.5, "nobody refused twice in time", **middle)
     plotting.chance(grid[1], 0, "no reaction", vertical=True)
     grid[1].set_yticks([])
     grid[1].set_ylim(len(made) - 0.5, -0.5)
