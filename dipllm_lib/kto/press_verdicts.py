@@ -5,8 +5,9 @@
           a learned negotiator they are not measured, since none is built
 
 Verdicts: `shown` and `reversed` where a 95 % interval lies wholly on a side of the line, `open`
-where it holds the line, `not measured` where a profile is too short. Two intervals that overlap
-count as equal, which asks for more than an interval of their difference would.
+where it holds the line, `not measured` where a profile is too short. A control that should not move
+is `shown` where its interval holds 0, and `reversed` where it moved. Goodwill of two arms is
+compared by whether their intervals overlap.
 """
 
 from collections.abc import Sequence
@@ -63,9 +64,15 @@ def above(line, low: float, high: float) -> str:
     return "shown" if line["low"] > high else "reversed" if line["high"] < low else "open"
 
 
-def same(line, low: float, high: float) -> str:
-    """Whether an interval meets another: a control that should not move."""
-    told = above(line, low, high)
+def below(line) -> str:
+    """Whether an interval lies below 0."""
+    told = above(line, 0.0, 0.0)
+    return {"shown": "reversed", "reversed": "shown"}.get(told, told)
+
+
+def same(line) -> str:
+    """Whether an interval holds 0: of a control that should not move."""
+    told = above(line, 0.0, 0.0)
     return {"open": "shown", "not measured": told}.get(told, "reversed")
 
 
@@ -88,26 +95,25 @@ def _goodwill(phases: pd.DataFrame) -> list[dict]:
     first, control = script.iloc[0], random.iloc[0]
     told = above(first, control["low"], control["high"])
     rows = [_row("K15", "goodwill: more balanced offers than Random at first", first, told)]
-    for part, statement, test in (
-        (script, "goodwill: fewer in the last year than in the first", above),
-        (random, "control: Random as many in the last year as in the first", same),
-    ):
-        start, last = part.iloc[0], part.iloc[-1]
-        told = test(start, last["low"], last["high"]) if len(part) > 1 else "not measured"
-        rows.append(_row("K15", statement, last, told))
+    line, control = (_lines(phases, "goodwill drift", arm).iloc[0] for arm in (SCRIPT, RANDOM))
+    statement = "goodwill: fewer in the last year than in the first, difference"
+    rows.append(_row("K15", statement, line, below(line)))
+    statement = "control: Random as many in the last year as in the first, difference"
+    rows.append(_row("K15", statement, control, same(control)))
     return rows
 
 
 def _punishment(phases: pd.DataFrame) -> list[dict]:
     """Alliances that are proposed against who refused twice."""
     rows = []
-    for arm, statement, test in (
-        (SCRIPT, "punishment: more alliances after two refusals", above),
-        (RANDOM, "control: Random does not react", same),
+    for arm, statement in (
+        (SCRIPT, "punishment: more alliances after two refusals, difference"),
+        (RANDOM, "control: Random does not react, difference"),
     ):
         part = _lines(phases, "punishment", arm)
         line = part[part["alliance"] == "proposed"].iloc[0]
-        rows.append(_row("K15", statement, line, test(line, 0.0, 0.0)))
+        told = above(line, 0.0, 0.0) if arm == SCRIPT else same(line)
+        rows.append(_row("K15", statement, line, told))
     return rows
 
 
@@ -119,5 +125,5 @@ def _avalanche(phases: pd.DataFrame) -> list[dict]:
         part = _lines(phases, "avalanche", arm)
         most = part.loc[part["value"].idxmax()]
         statement = "control: no avalanche in any year"
-        rows.append(_row("K15", statement, most, same(most, 0.0, 0.0)))
+        rows.append(_row("K15", statement, most, same(most)))
     return rows

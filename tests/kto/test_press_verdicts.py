@@ -24,9 +24,11 @@ def phases(years=(1901, 1902), after=0.3) -> pd.DataFrame:
         storm = 0.1 if year == years[-1] else 0.0
         rows += [("avalanche", SCRIPT, year, storm)]
         rows += [("avalanche", arm, year, 0.0) for arm in (BINDING, press_arms.OFF)]
+    drift = after - 0.9 if len(years) > 1 else NAN
+    rows += [("goodwill drift", SCRIPT, NAN, drift), ("goodwill drift", RANDOM, NAN, 0 * drift)]
     rows += [("punishment", SCRIPT, NAN, 0.5), ("punishment", RANDOM, NAN, 0.01)]
     table = pd.DataFrame(rows, columns=["statistic", "arm", "year", "value"])
-    width = 0.05 * (table["value"] > 0)
+    width = 0.05 * (table["value"] != 0)
     table = table.assign(low=table["value"] - width, high=table["value"] + width)
     return table.assign(alliance=table["statistic"].map({"punishment": "proposed"}))
 
@@ -63,7 +65,7 @@ def test_intervals_in_words():
     assert press_verdicts.told(table, ["b", "c"]) == "b: 0.123 [-0.100, 0.200], n 40"
     games = table.drop(columns="n").assign(games=7)
     assert press_verdicts.told(games, ["a"], 100) == "a: 12.35 [-10.00, 20.00], 7 games"
-    assert press_verdicts.same({"value": NAN, "low": NAN, "high": NAN}, 0, 0) == "not measured"
+    assert press_verdicts.same({"value": NAN, "low": NAN, "high": NAN}) == "not measured"
 
 
 @pytest.mark.parametrize("name", profiles.NAMES)
