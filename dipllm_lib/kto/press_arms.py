@@ -82,7 +82,7 @@ def arms(settings) -> list[Arm]:
     many, some = settings.press_games, settings.press_arm_games
     rule, silent, random = RuleNegotiator(), Silent(), Random()
     found = [
-        Arm(OFF, "all", None, silent, "none", many),
+        Arm(OFF, "all", None, silent, "none", max(many, 2 * some)),  # a pair for every other game
         Arm("pair", "pair", rule, silent, "priced", many),
         Arm("one, six silent", "one", rule, silent, "priced", 7),
         Arm("all seven", "all", rule, silent, "priced", many),

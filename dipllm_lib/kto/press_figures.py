@@ -80,9 +80,9 @@ def keeping(table: pd.DataFrame, arms: Sequence[str]) -> Figure:
             _bar(ax, line, y + 0.25, color=BLACK, marker="|")
     _name_rows(ax, names)
     beside = {"transform": ax.get_yaxis_transform(), "va": "center", "fontsize": 7}
-    ax.text(1.02, -0.8, "kept / exposed, exposed", **beside)
-    ax.set_xlim(right=1.005)
-    ax.set_xlabel("kept / exposed; below it in black: without what could not be kept")
+    ax.text(1.02, -0.8, "share kept, exposed", **beside)
+    ax.set_xlim(right=1.01)
+    ax.set_xlabel("share of exposed agreements that were kept; black: of those that could be kept")
     return figure
 
 
@@ -105,7 +105,9 @@ def differences(table: pd.DataFrame) -> Figure:
         plotting.chance(ax, 0, "no change", vertical=True)
         ax.set_title(titles[measure], loc="left")
     _name_rows(grid[0][0], names)
-    figure.supxlabel("SoS with press − without (points); filled: excludes 0", fontsize=8)
+    figure.supxlabel(
+        "SoS with press − without, percentage points; filled: interval excludes 0", fontsize=8
+    )
     return figure
 
 
@@ -129,13 +131,16 @@ def phases(table: pd.DataFrame, arms: Sequence[str]) -> Figure:
     for place, line in enumerate(made.to_dict("records")):
         if line["n"] > 0:
             _bar(grid[1], line, place, **_look(line))
+    if not (made["n"] > 0).any():
+        middle = {"transform": grid[1].transAxes, "ha": "center", "fontsize": 8}
+        grid[1].text(0.5, 0.5, "nobody refused twice in time", **middle)
     plotting.chance(grid[1], 0, "no reaction", vertical=True)
     grid[1].set_yticks([])
     grid[1].set_ylim(len(made) - 0.5, -0.5)
-    grid[0].set_title("1 goodwill: balanced share", loc="left", fontsize=8)
-    grid[1].set_title("2 punishment: more alliances", loc="left", fontsize=8)
-    grid[2].set_title("3 avalanche: rate", loc="left", fontsize=8)
-    grid[1].set_xlabel("probability after two refusals − else")
+    grid[0].set_title("1 goodwill: share of balanced offers", loc="left", fontsize=8)
+    grid[1].set_title("2 punishment: alliance proposed", loc="left", fontsize=8)
+    grid[2].set_title("3 avalanches per power and game", loc="left", fontsize=8)
+    grid[1].set_xlabel("P(after two refusals) − P(else)")
     handles, labels = grid[0].get_legend_handles_labels()
     more = [x for x in zip(*grid[2].get_legend_handles_labels()) if x[1] not in labels]
     handles, labels = handles + [h for h, _ in more], labels + [text for _, text in more]

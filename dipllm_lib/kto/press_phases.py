@@ -1,7 +1,8 @@
 """The three phases of negotiation as statistics, the same for every negotiator (spec. 10.5).
 
     goodwill     share of balanced symmetric proposals (peace or zone, worths of both sides within
-                 0.01 of SoS of each other) among all proposals, by year
+                 0.01 of SoS of each other) among all proposals, by year; `drift`: that of the last
+                 year minus that of the first
     punishment   P(alliance against X within two phases | X has just refused two reasonable
                  proposals of i in a row) - P(the same | no such trigger, same year); reasonable: a
                  peace or zone worth 0 or more to X. Once for alliances that i proposed, once for
@@ -29,6 +30,31 @@ def goodwill(letters: pd.DataFrame, games, rng, resamples: int) -> pd.DataFrame:
     """Balanced symmetric proposals / proposals: arm, negotiator, year, value, low, high, n."""
     rows = letters.assign(one=1, balanced=balanced(letters))
     return rates(rows, games, ["negotiator", "year"], Rate("balanced", "one"), rng, resamples)
+
+
+def drift(letters: pd.DataFrame, games, rng, resamples: int) -> pd.DataFrame:
+    """The share of `goodwill` in the last year minus that in the first, both of the same resampled
+    games: arm, negotiator, value, low, high, n (proposals of the two years), games. Missing where
+    there is one year only.
+    """
+    rows, out = letters.assign(one=1, balanced=balanced(letters)), []
+    for (arm, name), part in rows.groupby(["arm", "negotiator"], sort=True):
+        numbers = np.unique(games.loc[games["arm"] == arm, "game"])
+        weights = rng.multinomial(len(numbers), np.full(len(numbers), 1 / len(numbers)), resamples)
+        values, ends, total, shares = np.nan, (np.nan, np.nan), 0, []
+        for year in (part["year"].min(), part["year"].max()):
+            own = part[part["year"] == year].groupby("game")[["balanced", "one"]].sum()
+            counts = own.reindex(numbers, fill_value=0).to_numpy(np.float64)
+            sums = np.vstack([counts.sum(axis=0), weights @ counts])
+            total += int(sums[0, 1])
+            with np.errstate(invalid="ignore"):
+                shares.append(sums[:, 0] / sums[:, 1])
+        if part["year"].nunique() > 1:
+            change = shares[1] - shares[0]
+            values, ends = change[0], np.nanquantile(change[1:], [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+        row = {"arm": arm, "negotiator": name, "value": values, "low": ends[0], "high": ends[1]}
+        out.append(row | {"n": total, "games": len(numbers)})
+    return pd.DataFrame(out)
 
 
 def balanced(letters: pd.DataFrame) -> pd.Series:

@@ -116,8 +116,8 @@ def acceptance(played: Games) -> pd.DataFrame:
 
 
 def phases(played: Games) -> pd.DataFrame:
-    """The three statistics: statistic, arm, negotiator, year (missing where all years count),
-    value, low, high, n, games. Silent stands for the games without press."""
+    """The three statistics, and the drift of goodwill: statistic, arm, negotiator, year (missing
+    where all count), value, low, high, n, games. Silent stands for the games without press."""
     seats, silent = played.own(played.seats), played.seats[played.seats["arm"] == OFF]
     letters, terms = played.own(played.letters), played.own(played.terms)
     rest = (played.rng("phases"), played.resamples)
@@ -125,6 +125,7 @@ def phases(played: Games) -> pd.DataFrame:
         "goodwill": press_phases.goodwill(letters, seats, *rest),
         "punishment": press_phases.punishment(played.letters, played.seats, *rest),
         "avalanche": press_phases.avalanche(terms, pd.concat([silent, seats]), *rest),
+        "goodwill drift": press_phases.drift(letters, seats, *rest),
     }
     found = pd.concat([t.assign(statistic=k) for k, t in parts.items()], ignore_index=True)
     names = {arm.name: arm.who.name for arm in played.arms if arm.who is not None} | {OFF: "Silent"}

@@ -3,7 +3,7 @@
 `pipeline` runs it, 00 prints it, and a test holds each notebook's own table against it.
 """
 
-from dipllm_lib.run.chain_kto import LANGUAGE_GAMES
+from dipllm_lib.run.chain_kto import LANGUAGE_GAMES, NEGOTIATION
 from dipllm_lib.run.graph import (
     CLOSE,
     EXACT,
@@ -107,7 +107,7 @@ GRAPH = (
     ),
     Notebook(
         "05_ipd_step1_best_response",
-        minutes=(0.5, 4.6, 20000),
+        minutes=(0.3, 4.6, 20000),
         study="ipd",
         files=("05_agents",),
         tables={
@@ -129,7 +129,7 @@ GRAPH = (
     ),
     Notebook(
         "06_ipd_step2_extortion",
-        minutes=(0.5, 5.4, 20000),
+        minutes=(0.3, 5.4, 20000),
         study="ipd",
         reads=("05_agents", "05_evaluators"),
         files=("06_extorters",),
@@ -207,6 +207,7 @@ GRAPH = (
         ),
     ),
     LANGUAGE_GAMES,
+    NEGOTIATION,
     Notebook(
         "10_ablations",
         minutes=(0.8, 18, 5000),

@@ -1,4 +1,4 @@
-"""What notebook 09 reads and writes: a part of `chain`, whose file it would make too long."""
+"""What notebooks 09 and 09b read and write: a part of `chain`, which it would make too long."""
 
 from dipllm_lib.run.graph import EXACT, ROUNDING, STATISTICAL, TIMING, TRAINING, Notebook
 
@@ -46,4 +46,21 @@ LANGUAGE_GAMES = Notebook(
         "09_choices",
         "09_ladder",
     ),
+)
+
+NEGOTIATION = Notebook(
+    "09b_kto_negotiation",
+    minutes=(0.3, 2.6, 300),
+    study="kto",
+    tables={
+        "09b_games": STATISTICAL,
+        "09b_definitions": EXACT,
+        "09b_behaviour": STATISTICAL,
+        "09b_by_kind": STATISTICAL,
+        "09b_acceptance": STATISTICAL,
+        "09b_difference": STATISTICAL,
+        "09b_phases": STATISTICAL,
+        "09b_verdicts": STATISTICAL,
+    },
+    figures=("09b_acceptance", "09b_keeping", "09b_difference", "09b_phases"),
 )

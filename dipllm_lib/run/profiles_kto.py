@@ -65,7 +65,7 @@ class KTOSettings(Settings):
     lm_budget: float = setting(800., 800., 800., "time budget of a decision", "ms", "the text")
     lm_resamples: int = setting(200, 1000, 2000, "bootstrap resamples of the intervals of notebook 09", "resamples", "chosen")
     # structured negotiation in Diplomacy
-    press_games: int = setting(7, 84, 70, "games of each main arm with press, and as many without", "games", "chosen: seats rotate, so a multiple of 7; the issue asks for 70")
+    press_games: int = setting(7, 84, 70, "games of each main arm with press, and without press as many as the largest arm has", "games", "chosen: seats rotate, so a multiple of 7; the issue asks for 70")
     press_arm_games: int = setting(7, 28, 70, "games of each arm that compares negotiators or effects, twice that for the negotiator with three phases", "games", "chosen: time")
     press_last_year: int = setting(1901, 1904, 1908, "a game with press ends after this year's adjustments", "year", "chosen: time")
     press_candidates: int = setting(6, 12, 32, "most probable joint orders of a power in a movement phase, before those that agreements need", "joint orders", "chosen: time")

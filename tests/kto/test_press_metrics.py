@@ -196,3 +196,15 @@ def test_difference_with_and_without_press():
     fewer = table[table["game"].lt(6) | table["arm"].ne(OFF)]
     with pytest.raises(ValueError, match="not played without press"):
         press_difference.differences(fewer, plan, rng(), 9)
+
+
+def test_drift_of_goodwill():
+    """1 of 2 balanced in 1901, 1 of 1 in 1902: half a share more, in every resample of one game."""
+    sent = letters(
+        (0, 0, 0, 1, "peace", "yes", 0.01, 0.005), (0, 1, 0, 1, "peace", "yes", 0.5, 0.0),
+        (0, 2, 0, 1, "zone", "no", 0.01, 0.01),
+    )  # fmt: skip
+    found = press_phases.drift(sent, seats(), rng(), 20).iloc[0]
+    assert found[["value", "low", "high"]].tolist() == [0.5] * 3 and found["n"] == 3
+    alone = press_phases.drift(sent[sent["year"] == 1901], seats(), rng(), 20).iloc[0]
+    assert np.isnan(alone["value"]) and np.isnan(alone["low"])

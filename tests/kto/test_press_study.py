@@ -45,7 +45,7 @@ def test_controls_of_the_phases_are_zero(study):
     storms = phases[phases["statistic"] == "avalanche"].set_index("arm")["value"]
     for arm in (press_arms.OFF, "three PhasedNegotiator, binding", "all Deviator, binding"):
         assert (storms.loc[arm] == 0).all()
-    assert set(phases["statistic"]) == {"goodwill", "punishment", "avalanche"}
+    assert set(phases["statistic"]) == {"goodwill", "goodwill drift", "punishment", "avalanche"}
 
 
 def test_controls_of_the_difference_are_zero(study):
