@@ -1,14 +1,18 @@
 """A driver that is killed takes its Ray along and is resumed; two machines give the same tables."""
 
+import contextlib
 import json
 import os
+import secrets
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
-from dipllm_lib.run import ray_connect
+from dipllm_lib.run import parallel, ray_connect
 
 pytestmark = [
     pytest.mark.ray,
@@ -62,8 +66,53 @@ def test_a_driver_that_ends_takes_its_ray_along_and_is_resumed(home, helpers, na
     assert after.count("a") == 1 and sorted(after.removeprefix(before)) == ["b", "c"]
 
 
-def ray(*words: str, home: Path) -> subprocess.Popen:
-    """`ray start` in the foreground, to be ended by its number."""
-    command = [str(Path(sys.executable).with_name("ray")), "start", *words, "--block"]
-    env = os.environ | {"DIPLLM_HOME": str(home)}
-    return subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+def free_port() -> int:
+    with socket.socket() as made:
+        made.bind(("127.0.0.1", 0))
+        return made.getsockname()[1]
+
+
+@pytest.fixture
+def machines(home, helpers, tmp_path):
+    """Two machines of one CPU each, started as README says but in the foreground, so that they can
+    be ended by their numbers; the address of the first and the processes.
+    """
+    where, command = f"127.0.0.1:{free_port()}", Path(sys.executable).with_name("ray")
+    head = f"--head --node-ip-address 127.0.0.1 --port {where.partition(':')[2]} --num-cpus 1"
+    words = [f"{head} --include-dashboard false", f"--address {where} --num-cpus 1"]
+    secret = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+    started = []
+    with parallel.variables({"DIPLLM_HOME": str(home)} | secret):
+        for own in words:
+            line = [str(command), "start", *own.split(), "--disable-usage-stats", "--block"]
+            log = open(tmp_path / f"machine{len(started)}", "w+", encoding="utf-8")
+            with log:
+                started.append(subprocess.Popen(line, stdout=log, stderr=log))
+            said = Path(log.name)
+            helpers.wait_for(lambda: "Ray runtime started" in said.read_text("utf-8"), 90, own)
+        yield where, started
+    below = [one for process in started for one in helpers.descendants(process.pid)]
+    for process in reversed(started):
+        process.terminate()
+        process.wait(timeout=60)
+    for one in below:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            one.kill()
+    helpers.all_gone(below, 10)
+
+
+def test_two_machines_share_the_work_and_one_may_be_lost(home, machines, helpers):
+    """The second machine is ended while each of them computes a task that waits."""
+    where, (_, second) = machines
+    (home / "hold").touch()
+    run = driver(home, DIPLLM_RAY_ADDRESS=where)
+    computed = home / "computed"
+    helpers.wait_for(lambda: computed.exists() and len(computed.read_bytes()) == 3, 120, "3 tasks")
+    workers = [one for one in helpers.descendants(second.pid) if "ray::" in one.name()]
+    assert workers
+    for one in helpers.descendants(second.pid):
+        one.kill()
+    (home / "hold").unlink()
+    out, err = run.communicate(timeout=120)
+    assert json.loads(out) == ["a", "b", "c"], err
+    assert len(computed.read_bytes()) == 4
