@@ -80,9 +80,10 @@ def machines(home, helpers, tmp_path):
     where, command = f"127.0.0.1:{free_port()}", Path(sys.executable).with_name("ray")
     head = f"--head --node-ip-address 127.0.0.1 --port {where.partition(':')[2]} --num-cpus 1"
     words = [f"{head} --include-dashboard false", f"--address {where} --num-cpus 1"]
-    secret = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+    own_ray = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+    own_ray["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = None  # of a Ray that a test has started here
     started = []
-    with parallel.variables({"DIPLLM_HOME": str(home)} | secret):
+    with parallel.variables({"DIPLLM_HOME": str(home)} | own_ray):
         for own in words:
             line = [str(command), "start", *own.split(), "--disable-usage-stats", "--block"]
             log = open(tmp_path / f"machine{len(started)}", "w+", encoding="utf-8")
