@@ -25,6 +25,7 @@ import socket
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from types import ModuleType
 
 from dipllm_lib.run import parallel, places, provenance, seeding, sources
 from dipllm_lib.run.places import Refused
@@ -106,7 +107,7 @@ def _check(expected: str, mark: str) -> str:
     return provenance.cpu_model()
 
 
-def _machines(ray, task_threads: int) -> list[str]:
+def _machines(ray: ModuleType, task_threads: int) -> list[str]:
     """Ids of the machines that can take a task. Raises Refused if there are none."""
     alive = [node for node in ray.nodes() if node["Alive"]]
     able = [n["NodeID"] for n in alive if n["Resources"].get("CPU", 0) >= task_threads]
@@ -118,14 +119,14 @@ def _machines(ray, task_threads: int) -> list[str]:
     return sorted(able)
 
 
-def _check_machines(ray, task_threads: int) -> list[str]:
+def _check_machines(ray: ModuleType, task_threads: int) -> list[str]:
     """The kinds of all processors, sorted. Raises Refused for a machine that differs."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy as On
 
-    check, wanted = _remote(ray, _check, task_threads), _expected()
+    wanted = _expected()
     with _mark() as mark, _told(ray, "the check of the machines"):
         answers = [
-            check.options(num_cpus=0, scheduling_strategy=On(node, soft=False)).remote(wanted, mark)
+            _remote(ray, _check, task_threads, On(node, soft=False), 0).remote(wanted, mark)
             for node in _machines(ray, task_threads)
         ]
         return sorted(set(ray.get(answers, timeout=START)))
@@ -174,12 +175,16 @@ def _task(shared: tuple, task: bytes) -> bytes:
     return pickle.dumps(pickle.loads(function)(pickle.loads(task)))
 
 
-def _remote(ray, function: Callable, task_threads: int):
+def _remote(
+    ray: ModuleType, function: Callable, threads: int, place: object = "SPREAD", cpus: int = 1
+) -> Callable:
     """`function` as something that Ray runs in workers with the right environment."""
-    options = {"num_cpus": task_threads, "max_retries": RETRIES, "scheduling_strategy": "SPREAD"}
-    return ray.remote(function).options(
-        **options, runtime_env={"env_vars": environment(task_threads)}
-    )
+    return ray.remote(
+        num_cpus=cpus * threads,
+        max_retries=RETRIES,
+        scheduling_strategy=place,
+        runtime_env={"env_vars": environment(threads)},
+    )(function)
 
 
 def environment(task_threads: int) -> dict[str, str]:
@@ -196,7 +201,7 @@ def environment(task_threads: int) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def _told(ray, name: str) -> Iterator[None]:
+def _told(ray: ModuleType, name: str) -> Iterator[None]:
     """Inside the block a task's error is raised as it was, and a loss of workers as one line."""
     try:
         yield
@@ -213,8 +218,15 @@ def _told(ray, name: str) -> Iterator[None]:
         raise Refused(
             f"a machine of the cluster has started no worker within {START} s: it is busy or gone"
         ) from error
-    except ray.exceptions.RayError as error:
+    except _deaths(ray) as error:
         raise RuntimeError(
             f"workers died {RETRIES + 1} times during {name}: out of memory, or killed; "
-            f"free memory or lower the number of workers, and run again ({line(error)[:120]})"
+            "free memory or lower the number of workers, and run again"
         ) from error
+    except ray.exceptions.RayError as error:
+        raise RuntimeError(f"Ray failed during {name}: {line(error)}; run again") from error
+
+
+def _deaths(ray: ModuleType) -> tuple[type[Exception], ...]:
+    known = ray.exceptions
+    return known.WorkerCrashedError, known.OutOfMemoryError, known.NodeDiedError

@@ -12,6 +12,7 @@ import re
 import secrets
 import socket
 import sys
+from types import ModuleType
 
 from dipllm_lib.run.places import Refused
 
@@ -37,7 +38,7 @@ def address(text: str) -> str:
     return text
 
 
-def _import(local: bool):
+def _import(local: bool) -> ModuleType:
     """The package, told by its variables to stay quiet. Raises Refused where it is missing."""
     if "ray" not in sys.modules:  # it reads its variables once
         os.environ.update(EVERYWHERE | (LOCAL if local else {}))
@@ -50,7 +51,7 @@ def _import(local: bool):
     return ray
 
 
-def connect(where: str | None, cpus: int, folder: str | None = None):
+def connect(where: str | None, cpus: int, folder: str | None = None) -> ModuleType:
     """The package `ray`, connected: to the Ray at `where`, else to one of `cpus` CPUs started here
     with its files in `folder`. Keeps a connection that is there. Raises Refused.
     """
