@@ -92,8 +92,11 @@ class Refusals:
         pass
 
     def __exit__(self, kind, error, trace) -> None:
-        # a node that does not come up in time is told as a bare Exception
-        if kind is Exception or isinstance(error, self.known):
+        if kind is Exception:  # so bare is what Ray raises for a part of it that comes up late
+            raise Refused(
+                f"{self.where} did not start in time: is the machine busy? Run again ({line(error)})"
+            ) from error
+        if isinstance(error, self.known):
             raise Refused(f"cannot connect to {self.where}: {line(error)}") from error
 
 

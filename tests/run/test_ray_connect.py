@@ -88,10 +88,12 @@ def test_what_ray_says_about_a_start_is_one_line():
     with pytest.raises(Refused, match="^cannot connect to here: two lines; of text$"):
         with ray_connect.Refusals("here", KeyError):
             raise ConnectionError("two\nlines") from OSError("of  text")
-    for error in (Exception("late"), KeyError("late")):
-        with pytest.raises(Refused, match="late"):
-            with ray_connect.Refusals("here", KeyError):
-                raise error
+    with pytest.raises(Refused, match="^cannot connect to here: 'a key'$"):
+        with ray_connect.Refusals("here", KeyError):
+            raise KeyError("a key")
+    with pytest.raises(Refused, match=r"^here did not start in time: .* Run again \(late\)$"):
+        with ray_connect.Refusals("here", KeyError):
+            raise Exception("late")
     with pytest.raises(IndexError), ray_connect.Refusals("here", KeyError):
         raise IndexError("of ours")
 
