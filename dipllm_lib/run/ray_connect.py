@@ -94,7 +94,7 @@ class Refusals:
     def __exit__(self, kind, error, trace) -> None:
         if kind is Exception:  # so bare is what Ray raises for a part of it that comes up late
             raise Refused(
-                f"{self.where} did not start in time: is the machine busy? Run again ({line(error)})"
+                f"{self.where} did not start in time, is the machine busy? Run again: {line(error)}"
             ) from error
         if isinstance(error, self.known):
             raise Refused(f"cannot connect to {self.where}: {line(error)}") from error

@@ -91,7 +91,7 @@ def test_what_ray_says_about_a_start_is_one_line():
     with pytest.raises(Refused, match="^cannot connect to here: 'a key'$"):
         with ray_connect.Refusals("here", KeyError):
             raise KeyError("a key")
-    with pytest.raises(Refused, match=r"^here did not start in time: .* Run again \(late\)$"):
+    with pytest.raises(Refused, match=r"^here did not start in time, is .* Run again: late$"):
         with ray_connect.Refusals("here", KeyError):
             raise Exception("late")
     with pytest.raises(IndexError), ray_connect.Refusals("here", KeyError):
