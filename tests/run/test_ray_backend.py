@@ -2,6 +2,7 @@
 
 import functools
 import json
+import operator
 import os
 import subprocess
 import sys
@@ -97,7 +98,7 @@ def test_threads_and_flags_are_those_of_a_worker_process(ray):
 def test_shared_arrays_are_sent_once_and_may_be_written_to(ray, monkeypatch):
     shared, puts, put = np.zeros(100_000), [], ray.put
     monkeypatch.setattr(ray, "put", lambda value: puts.append(value) or put(value))
-    found = parallel.map(functools.partial(np.ndarray.__iadd__, shared), [1, 2, 3, 4], 2, 1)
+    found = parallel.map(functools.partial(operator.iadd, shared), [1, 2, 3, 4], 2, 1)
     assert [array[0] for array in found] == [1, 2, 3, 4] and shared[0] == 0
     found[0][:] = 9
     assert len(puts) == 1
