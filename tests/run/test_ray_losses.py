@@ -54,10 +54,14 @@ def test_a_driver_that_ends_takes_its_ray_along_and_is_resumed(home, helpers, na
     helpers.wait_for(kept.exists, 120, "the first result")
     helpers.wait_for(lambda: "b" in computed.read_text(encoding="utf-8"), 60, "the next task")
     below = helpers.descendants(first.pid)
-    assert len(below) >= 4  # two of Ray's own, two workers
+    named = {one.pid: one.name() for one in below}
+    assert sum(name.startswith("ray::_task") for name in named.values()) == 2
     first.send_signal(getattr(helpers, name))
     first.wait(timeout=30)
-    helpers.all_gone(below, 20)
+    # after a SIGKILL two helpers of Ray that do no work look for it for up to a minute
+    agents = [one for one in below if one.pid in named and named[one.pid].endswith("Agent")]
+    helpers.all_gone([one for one in below if one not in agents], 10)
+    helpers.all_gone(agents, 90)
     (home / "hold").unlink()
     before = computed.read_text(encoding="utf-8")
     out, err = driver(home).communicate(timeout=120)
@@ -115,5 +119,6 @@ def test_two_machines_share_the_work_and_one_may_be_lost(home, machines, helpers
         one.kill()
     (home / "hold").unlink()
     out, err = run.communicate(timeout=120)
-    assert json.loads(out) == ["a", "b", "c"], err
+    assert "Task _task failed. There are 3 retries remaining" in out  # Ray tells of a loss
+    assert json.loads(out.splitlines()[-1]) == ["a", "b", "c"], err
     assert len(computed.read_bytes()) == 4
