@@ -6,10 +6,12 @@ system, stop a run with SIGTERM: shells start background jobs with Ctrl-C ignore
 """
 
 import argparse
+import contextlib
 import json
 import sys
+from collections.abc import Iterator
 
-from dipllm_lib.run import pipeline, profiles
+from dipllm_lib.run import parallel, pipeline, profiles
 from dipllm_lib.run.places import Refused
 
 DIFF, POSITIONS = "rules-diff", 4000
@@ -47,6 +49,12 @@ def parser() -> argparse.ArgumentParser:
     )
     made["reproduce"].add_argument("--only", metavar="NN", help="run notebook NN alone")
     made["reproduce"].add_argument("--force", action="store_true", help="run unchanged ones too")
+    made["reproduce"].add_argument(
+        "--backend", choices=parallel.BACKENDS, default="process", help="what runs the workers"
+    )
+    made["reproduce"].add_argument(
+        "--address", metavar="HOST:PORT", help="a running Ray; one is started here without"
+    )
     made["clean"].add_argument("--cache", action="store_true", help="remove data/cache as well")
     bench = commands.add_parser("bench", help="print the cost table", allow_abbrev=False)
     bench.add_argument("name", nargs="*", help="which measurements; all without a name")
@@ -129,11 +137,31 @@ def main(words: list[str] | None = None) -> int:
         return 130
 
 
+@contextlib.contextmanager
+def _backend(chosen: argparse.Namespace, profile: profiles.Profile) -> Iterator[None]:
+    """Inside the block kernels that are started run their workers where the flags say."""
+    if chosen.backend == "process":
+        with parallel.variables({parallel.BACKEND: None}):
+            yield
+        return
+    from dipllm_lib.run import ray_backend
+
+    cpus = profile.workers * profile.task_threads
+    with ray_backend.cluster(chosen.address, cpus, profile.task_threads) as (address, kinds):
+        if len(kinds) > 1:
+            _note(f"processors differ ({', '.join(kinds)}): so may the last bits of results")
+        with parallel.variables({parallel.BACKEND: "ray", ray_backend.ADDRESS: address}):
+            yield
+
+
 def _pipeline(chosen: argparse.Namespace) -> int:
     """The four commands on notebooks and their outputs."""
+    if chosen.command == "reproduce" and chosen.address and chosen.backend != "ray":
+        return _wrong("--address belongs to Ray: write --backend ray --address HOST:PORT")
     run = pipeline.plan(chosen.profile, chosen.seed)
     if chosen.command == "reproduce":
-        return pipeline.reproduce(run, chosen.first, chosen.only, chosen.force)
+        with _backend(chosen, run.profile):
+            return pipeline.reproduce(run, chosen.first, chosen.only, chosen.force)
     if chosen.command == "verify":
         from dipllm_lib.run.verify import verify
 

@@ -12,6 +12,7 @@ The rows `one a call` are single calls from Python against the latter. Legal ord
 these positions. Whole random games: arrays only (`rollouts`) against uniformly random orders on the
 package. `games`: the same with our recorded games (`game.play`: policies, texts, results).
 `search`: one equilibrium search, candidates and values included. `lm`: the language model.
+`parallel`: what a second worker is worth; wall times, the only ones here.
 """
 
 import functools
@@ -236,10 +237,18 @@ def bench_ipd(quick: bool, note: Callable[[str], None] = silent) -> list[dict]:
     return bench.bench_ipd(quick, note)
 
 
+def bench_parallel(quick: bool, note: Callable[[str], None] = silent) -> list[dict]:
+    """Two workers beside one: processes and, where it is installed, Ray (`bench_parallel`)."""
+    from dipllm_lib import bench_parallel
+
+    return bench_parallel.bench_parallel(quick, note)
+
+
 BENCHES = {
     "rules": bench_rules,
     "games": bench_games,
     "search": bench_search,
     "lm": bench_lm,
     "ipd": bench_ipd,
+    "parallel": bench_parallel,
 }

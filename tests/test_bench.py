@@ -5,6 +5,7 @@ import json
 import pytest
 
 from dipllm_lib.__main__ import main
+from dipllm_lib.run import ray_connect
 
 FIELDS = ["name", "ours", "peer", "unit", "ratio"]
 RULES = [
@@ -61,3 +62,14 @@ def test_a_search_costs_a_sixtieth_of_its_phases_on_the_package(capsys):
     assert [row["name"] for row in found] == ["search as in cpu"]
     assert found[0]["ratio"] > 60
     assert "224 candidates, 96 iterations" in notes
+
+
+@pytest.mark.slow
+def test_two_workers_play_the_games_of_one(capsys):
+    """Rows only: how much a second worker is worth depends on the machine."""
+    found, notes = rows(capsys, "parallel", "--quick")
+    expected = ["2 processes, one worker beside"]
+    expected += ["2 workers of Ray, one worker beside"] * ray_connect.installed()
+    assert [row["name"] for row in found] == expected
+    assert all(list(row) == FIELDS and row["unit"] == "games/s" for row in found)
+    assert "8 games to 1903: " in notes and "2 processes: " in notes

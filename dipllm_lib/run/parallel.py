@@ -1,9 +1,9 @@
-"""Run independent tasks in this process or in worker processes, with the same results.
+"""Run independent tasks in this process, in worker processes or on Ray, with the same results.
 
 `map(function, tasks, workers, task_threads)` returns `[function(task) for task in tasks]`. Every
 task computes with `task_threads` threads wherever it runs, since the number of threads changes the
 last bits of a sum. A task carries its own randomness (a seed and names), so order and place do not
-matter.
+matter; that is why the place is a variable of the environment, BACKEND, and no setting.
 
 Workers are started with `spawn`: nothing is inherited but the environment. Each has a thread that
 ends it when its parent is gone or asks it to stop; without this, workers outlive a killed parent by
@@ -24,6 +24,8 @@ from multiprocessing import connection
 
 from dipllm_lib.run import progress, seeding
 
+BACKEND = "DIPLLM_BACKEND"
+BACKENDS = ("process", "ray")
 WATCH = 0.5  # seconds between two looks at the parent
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
@@ -40,17 +42,30 @@ def map(
     """The results of `function` on each of `tasks`, in the order of `tasks`.
 
     function: of a module that a worker can import, not of a notebook. workers: 1 computes in this
-    process. text: a name for the progress lines, none without. Raises what a task raises;
-    RuntimeError when a worker dies.
+    process; on Ray the number is that of each machine. text: a name for the progress lines, none
+    without. Raises what a task raises; RuntimeError when a worker dies, on Ray only when it does so
+    again and again.
     """
     tasks = list(tasks)
     _check(function, workers, task_threads)
     if workers == 1 or len(tasks) < 2:
         results = _in_process(function, tasks, task_threads)
+    elif backend() == "ray":
+        from dipllm_lib.run import ray_backend
+
+        results = ray_backend.compute(function, tasks, workers, task_threads)
     else:
         results = _in_workers(function, tasks, min(workers, len(tasks)), task_threads)
     with contextlib.closing(results):
         return list(progress.track(results, total=len(tasks), text=text) if text else results)
+
+
+def backend() -> str:
+    """Where tasks of more than one worker run: one of BACKENDS. Raises ValueError for others."""
+    wanted = os.environ.get(BACKEND, BACKENDS[0])
+    if wanted not in BACKENDS:
+        raise ValueError(f"{BACKEND} must be one of {', '.join(BACKENDS)}, got {wanted!r}")
+    return wanted
 
 
 def _check(function: Callable, workers: int, task_threads: int) -> None:
@@ -96,7 +111,7 @@ def _in_workers(function: Callable, tasks: list, workers: int, task_threads: int
             pool.shutdown()
         except BrokenProcessPool as error:
             raise RuntimeError(
-                f"a worker process died during {_name(function)}: out of memory, or killed; "
+                f"a worker process died during {name(function)}: out of memory, or killed; "
                 "free memory or lower the number of workers, and run again"
             ) from error
         finally:
@@ -105,7 +120,7 @@ def _in_workers(function: Callable, tasks: list, workers: int, task_threads: int
             reader.close()
 
 
-def _name(function: Callable) -> str:
+def name(function: Callable) -> str:
     """`module.function`, for messages."""
     while isinstance(function, functools.partial):
         function = function.func

@@ -1,0 +1,63 @@
+"""What a second worker is worth: whole recorded games of random legal orders, a game a task.
+
+Each way is `parallel.map` as notebooks call it: in this process, in two worker processes (their
+start included, which every call pays), and, where Ray is installed, in two workers of a Ray on this
+machine (without its start, which a run pays once). The rows are {name, ours, peer, unit, ratio}:
+games per second with two workers beside one in this process, so the ratio is the speed-up; 2 is the
+most. Times are wall times here, best of several passes: CPU times would not show waiting.
+"""
+
+import functools
+import time
+from collections.abc import Callable
+
+from dipllm_lib.dip import atlas, game, policies
+from dipllm_lib.run import parallel, ray_backend, ray_connect
+
+WORKERS = 2
+
+
+def play(task: tuple[int, int]) -> int:
+    """(number, last year) -> phases of that game of random legal orders."""
+    number, last_year = task
+    seats = [[policies.RandomLegal()] * atlas.N_POWERS]
+    names = [("bench", "parallel", number)]
+    return next(iter(game.play(seats, 0, names, game.EndRules(last_year)))).boards.n - 1
+
+
+def bench_parallel(quick: bool, note: Callable[[str], None]) -> list[dict]:
+    """A row for worker processes and one for Ray, if it is installed."""
+    count, last_year, passes = (8, 1903, 1) if quick else (48, 1908, 3)
+    tasks = [(number, last_year) for number in range(count)]
+    alone = _wall(tasks, 1, passes)
+    note(f"{count} games to {last_year}: {alone:.2f} s in this process, wall time")
+    rows = [_row("processes", count, alone, _wall(tasks, WORKERS, passes), note)]
+    if not ray_connect.installed():
+        note(f"without Ray: {ray_connect.INSTALL}")
+        return rows
+    start = time.perf_counter()
+    with ray_backend.cluster(None, WORKERS):
+        note(f"Ray on this machine: started in {time.perf_counter() - start:.1f} s")
+        with parallel.variables({parallel.BACKEND: "ray"}):
+            rows.append(_row("workers of Ray", count, alone, _wall(tasks, WORKERS, passes), note))
+    return rows
+
+
+def _row(name: str, count: int, alone: float, together: float, note: Callable) -> dict:
+    note(f"{WORKERS} {name}: {together:.2f} s")
+    ours, peer = count / together, count / alone
+    fields = {"name": f"{WORKERS} {name}, one worker beside", "ours": ours, "peer": peer}
+    return fields | {"unit": "games/s", "ratio": ours / peer}
+
+
+def _wall(tasks: list, workers: int, passes: int) -> float:
+    """Best wall time in seconds of `passes` maps after one that is not counted."""
+    run = functools.partial(parallel.map, play, tasks, workers, 1)
+    best, results = float("inf"), run()
+    for _ in range(passes):
+        start = time.perf_counter()
+        again = run()
+        best = min(best, time.perf_counter() - start)
+        if again != results:
+            raise RuntimeError(f"{workers} workers: games came out differently the second time")
+    return best
