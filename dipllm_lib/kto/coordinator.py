@@ -81,10 +81,10 @@ def reachable(variant: Variant) -> list[tuple[object, int]]:
     return found + [(Talks(-1, round=r, keep=k), 1 - r) for r in (0, 1) for k in seen]
 
 
-def table(policy: Policy, variant: Variant, letter: str) -> dict:
+def table(policy: Policy, variant: Variant, letter: str, forecast: str = "") -> dict:
     """Probabilities of the executor by information set under a letter."""
     places = reachable(variant)
-    contexts = [lm_labels.context(variant.game, s, i, letter) for s, i in places]
+    contexts = [lm_labels.context(variant.game, s, i, letter, forecast) for s, i in places]
     rows = policy.log_probs(contexts)
     keys = [variant.game.infoset(s, i) for s, i in places]
     return {key: np.exp(row) for key, row in zip(keys, rows, strict=True)}

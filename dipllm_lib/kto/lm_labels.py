@@ -10,8 +10,8 @@ repeated game, whose episodes are long), with the default reference of its game.
                                      against the member, by `repeated.action_values`
 
 The partner's payoff is the verifier's: what a round of the dilemma pays says nothing about the
-rounds that it causes. Its prompt names the member's type in `NAMED` of the decisions ("Partner
-TFT."), as the modeller's forecast does at play, and nothing in the others.
+rounds that it causes. Its prompt names the member in four of five episodes ("Partner TFT."), as the
+modeller's forecast does at play, and nobody in the others.
 
 Every sample has the outcome's sign as its label: V > 0 is desirable.
 """
@@ -26,11 +26,11 @@ from dipllm_lib.kto.fitting import Item
 from dipllm_lib.kto.games import Game
 from dipllm_lib.kto.labels import Sample
 from dipllm_lib.kto.policies import Context
-from dipllm_lib.kto.trajectories import Trajectory, walk
+from dipllm_lib.kto.trajectories import Trajectory, told, walk
 from dipllm_lib.run import seeding
 
 LETTERS = tuple("ABCDEF")
-NAMED = 0.8  # share of the decisions of the repeated game whose prompt names the partner
+NAMED = 0.8  # share of the decisions of the transcripts whose prompt names the partner
 ROLES = {"ultimatum": ("proposer", "responder"), "gift": ("giver", "giver")}
 ROLES |= {"repeated": ("partner", "partner"), "bargaining": ("bargainer", "bargainer")}
 
@@ -58,8 +58,8 @@ def reading(trajectories: Sequence[Trajectory], games: Mapping[str, Game], seed:
         rng = seeding.child(seed, "kto", "reading", trajectory.game, trajectory.episode)
         for state, player, action in walk(games[trajectory.game], trajectory):
             letter = LETTERS[rng.integers(6)]
-            told = trajectory.game == "repeated" and rng.random() < NAMED
-            sentence = partner(trajectory.seats[1 - player]) if told else ""
+            named = trajectory.game == "repeated" and rng.random() < NAMED
+            sentence = partner(trajectory.seats[1 - player]) if named else ""
             own = context(games[trajectory.game], state, player, letter, sentence)
             found.setdefault((trajectory.game, own), []).append(action)
     return [plain(own, game, actions) for (game, own), actions in found.items()]
@@ -91,7 +91,8 @@ def _labelled(trajectory, games: Mapping[str, Game], values, seed: int) -> Itera
         letters, sentence = LETTERS, ""
         if trajectory.game == "repeated":
             letters = (LETTERS[rng.integers(6)],)
-            sentence = partner(trajectory.seats[1 - seat]) if rng.random() < NAMED else ""
+            named = told(trajectory.game, trajectory.episode)
+            sentence = partner(trajectory.seats[1 - seat]) if named else ""
         for letter in letters:
             setting = labels.SETTINGS[letter]
             payoff, reference = _payoff(trajectory, game, state, action, setting, values)
