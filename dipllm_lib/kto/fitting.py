@@ -32,6 +32,7 @@ from dipllm_lib.run import seeding
 
 OBJECTIVES = ("pt_kto", "kto", "ce")
 HISTORY = ("step", "game", "loss", "norm", "lr", "z0", "contexts", "samples")
+TURN = 100  # contexts of a game per turn
 WARMUP = 10  # one step of so many is warm-up
 
 
@@ -103,15 +104,18 @@ def referred(given: Sequence[Item], policy: Policy) -> list[Item]:
 def plan(given: Sequence[Item], count: int, contexts: int, seed: int, *names) -> list[list[int]]:
     """Indices of the items of `count` logical batches of at most `contexts` contexts of one game.
 
-    Games take turns; within a game an order is drawn anew when all of its contexts were seen.
+    Games take turns, one for every TURN contexts begun; within a game an order is drawn anew when
+    all of its contexts were seen.
     """
     queues: dict[str, list[int]] = {}
     kinds = sorted({item.game for item in given})
     if not kinds or count < 1 or contexts < 1:
         raise ValueError(f"a training needs items, steps and contexts, got {len(given)}, {count}")
     batches, epochs = [], dict.fromkeys(kinds, 0)
+    sizes = {kind: sum(item.game == kind for item in given) for kind in kinds}
+    turns = [k for go in range(len(given)) for k in kinds if go * TURN < sizes[k]]
     for step in range(count):
-        kind = kinds[step % len(kinds)]
+        kind = turns[step % len(turns)]
         if not queues.get(kind):
             own = [i for i, item in enumerate(given) if item.game == kind]
             rng = seeding.child(seed, "kto", "order", *names, kind, epochs[kind])

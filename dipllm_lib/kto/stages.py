@@ -9,7 +9,9 @@
 Stages 2 to 4 of the executor are repeated in rounds. On the data of another policy the loss has no
 inner minimum: undesirable texts are pushed down without end, and what was likely before gains most.
 On its own data the first step of a round is the policy gradient of expected prospect value. (A
-table shows it: with 5 % of uniform play the ultimatum ends at 50 instead of 40.)
+table shows it: with 5 % of uniform play the ultimatum ends at 50 instead of 40.) The repeated game
+is the exception: its labels depend on the action alone, and half of its play is uniform, so that
+both actions are seen wherever the policy has settled.
 
 A training keeps a checkpoint and goes on from it; a finished one is read back. So a run that is
 stopped goes on where it was, whatever the stage.
@@ -45,8 +47,10 @@ from dipllm_lib.run import seeding
 from dipllm_lib.run.profiles_kto import KTOSettings
 
 HELD_OUT = 0.15  # share of the transcripts that stage 1 is judged on
-MIX = 0.0  # share of uniform play of the learner in stage 2: see the text above
+MIX = {"repeated": 0.5}  # share of uniform play of the learner in stage 2, else none
 PROBED = 64  # contexts of a measurement, at most
+TURNS = 7  # of the executor until every game had its own
+UNIT = "unit"  # adapter of the arm with unit weights
 
 
 def transcripts(settings: KTOSettings, seed: int) -> list[Trajectory]:
@@ -229,6 +233,38 @@ def rounds(
         samples += [row | {"collection": number} for row in labelled]
         history += [line | {"step": line["step"] + (number - 1) * count} for line in lines]
     return found, samples, history
+
+
+def unit_rounds(
+    backbone: Backbone,
+    settings: KTOSettings,
+    seed: int,
+    kept: Path,
+    task: Callable[[str, Callable[[], list]], list],
+) -> list[dict]:
+    """The arm with unit weights: an adapter `UNIT` that learns the offers of the ultimatum by plain
+    KTO, in as many rounds and with as many steps on them as the executor; the history."""
+    steps = max(3, settings.executor_steps // settings.lm_rounds // TURNS)
+    matches = [m for m in pool.collection(settings.lm_episodes) if m.seats[0] == ""]
+    matches = [m for m in matches if m.game == "ultimatum"]
+    history: list[dict] = []
+    for number in range(1, settings.lm_rounds + 1):
+        own = LMPolicy(backbone, UNIT)
+        rows = task(
+            f"unit-{number}", functools.partial(_offered, own, matches, settings, seed, number)
+        )
+        items = lm_labels.executor_items(label(rows, settings, seed + number), unit=True)
+        file, plain = kept / f"unit-{number}.safetensors", Objective("kto", settings.lm_kappa)
+        lines = optimise(backbone, UNIT, items, steps, settings, seed + number, file, plain)
+        history += [line | {"step": line["step"] + (number - 1) * steps} for line in lines]
+    return history
+
+
+def _offered(policy: Policy, matches, settings: KTOSettings, seed: int, number: int) -> list[dict]:
+    """Rows of the proposer's episodes of a round."""
+    found, name = rows_of(policy, settings), f"unit {number}"
+    played = trajectories.collect(matches, settings.ipd_rounds, seed, name, found, MIX)
+    return [one.row() for one in played]
 
 
 def objective_of(name: str, settings: KTOSettings) -> Objective:

@@ -127,14 +127,17 @@ def collect(
     seed: int,
     name: str,
     rows: Mapping[str, Mapping[str, Mapping]],
-    mix: float = 0.0,
+    mix: Mapping[str, float] | float = 0.0,
     workers: int = 1,
 ) -> list[Trajectory]:
     """All episodes of the matches. rows: game -> partner told, "" for none -> probabilities of the
     learner by information set.
 
-    name: of the collection; a second one under the same name draws the same chance.
+    mix: share of uniform play, of all games or by game · name: of the collection; a second one under the same name draws the same chance.
     """
-    tasks = [Task(m, rounds, seed, name, rows.get(m.game, {}), mix) for m in matches]
+    shares = mix if isinstance(mix, Mapping) else {m.game: mix for m in matches}
+    tasks = [
+        Task(m, rounds, seed, name, rows.get(m.game, {}), shares.get(m.game, 0.0)) for m in matches
+    ]
     played = parallel.map(play, tasks, workers, 1)
     return [Trajectory.of(row) for part in played for row in part]

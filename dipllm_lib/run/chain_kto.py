@@ -4,7 +4,7 @@ from dipllm_lib.run.graph import EXACT, ROUNDING, STATISTICAL, TIMING, TRAINING,
 
 LANGUAGE_GAMES = Notebook(
     "09_kto_language_games",
-    minutes=(1.2, 8.5, 5000),
+    minutes=(0.6, 8.5, 5000),
     study="kto",
     files=(
         "09_base",

@@ -74,16 +74,28 @@ def test_labels_by_hand():
     assert refused["F"].value == 0.0 and not refused["F"].desirable
 
 
-def test_labels_of_the_repeated_game_are_values_of_actions():
-    """Against AllD defecting is right by 1 at once, in every state: V = v(+-.5/5)."""
+def test_labels_of_the_repeated_game_are_the_verifiers():
+    """Against AllD cooperating costs 1 of a scale of 5, in every state: V = v(.02 - .2)."""
     samples = [s for s in lm_labels.label(played(), GAMES, 0) if s.game == "repeated partner"]
     own = [s for s in samples if "Partner AllD." in s.context.prompt and s.setting == "A"]
-    assert own
+    assert own and {s.selector for s in samples} == {"verifier"}
     for sample in own:
-        sign = 1 if sample.text == " defect." else -1
-        expected = value(np.array(sign * 0.5 / 5), ARTICLE)
+        good = sample.text == " defect."
+        expected = value(np.array(0.02 if good else 0.02 - 1 / 5), ARTICLE)
         assert sample.value == pytest.approx(float(expected), abs=1e-9)
-        assert sample.desirable == (sign > 0)
+        assert sample.desirable == good
+    training, _ = lm_labels.weigh(samples, 0)
+    labels = np.array([s.desirable for s in training])
+    masses = [sum(s.omega for s in training if s.desirable == kind) for kind in (True, False)]
+    assert (
+        masses[0] == pytest.approx(masses[1]) == pytest.approx(min(labels.sum(), (~labels).sum()))
+    )
+
+
+def test_prompts_name_the_partner_in_four_of_five_episodes():
+    samples = [s for s in lm_labels.label(played(), GAMES, 0) if s.game == "repeated partner"]
+    named = {s.episode for s in samples if "Partner " in s.context.prompt}
+    assert named == {s.episode for s in samples if s.episode % 5}
 
 
 def test_weights_and_rows():
@@ -152,6 +164,31 @@ def test_five_stages(base, tmp_path):
     rates = language.rates(SETTINGS)
     found = [line["lr"] for line in lines]
     assert (found[0], max(found), found[-1]) == (rates.first, rates.peak, rates.last)
+
+
+def test_rounds_go_on_where_they_were(base, tmp_path):
+    """Two rounds, then the same call again: everything is read back, nothing is trained anew."""
+    backbone, kept, calls = base[0], {}, []
+    settings = dataclasses.replace(SETTINGS, executor_steps=8, lm_rounds=2)
+
+    def task(name, compute):
+        calls.append(name)
+        if name not in kept:
+            kept[name] = json.loads(json.dumps(compute()))
+        return kept[name]
+
+    first = stages.rounds(backbone, settings, 0, tmp_path, task)
+    weights = roles.state(backbone, "executor")
+    again = stages.rounds(backbone, settings, 0, tmp_path, task)
+    assert again == first and calls == ["games-1", "games-2"] * 2
+    for key, weight in roles.state(backbone, "executor").items():
+        assert np.array_equal(weight, weights[key])
+    rows, samples, history = first
+    assert [line["step"] for line in history] == list(range(1, 9))
+    assert {row["round"] for row in rows} == {row["collection"] for row in samples} == {1, 2}
+    roles.attach(backbone, 2, SETTINGS.lm_targets, 0, [stages.UNIT])
+    plain = stages.unit_rounds(backbone, settings, 0, tmp_path, task)
+    assert {line["game"] for line in plain} == {"ultimatum proposer"} and len(plain) == 6
 
 
 def test_coordinator_rewards_items_and_judgement():
