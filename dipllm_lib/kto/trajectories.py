@@ -133,7 +133,8 @@ def collect(
     """All episodes of the matches. rows: game -> partner told, "" for none -> probabilities of the
     learner by information set.
 
-    mix: share of uniform play, of all games or by game · name: of the collection; a second one under the same name draws the same chance.
+    mix: share of uniform play, of all games or by game · name: of the collection; a second one
+    under the same name draws the same chance.
     """
     shares = mix if isinstance(mix, Mapping) else {m.game: mix for m in matches}
     tasks = [
