@@ -37,9 +37,14 @@ def test_sizes_count_every_weight_once(backbone):
     assert table["share"]["executor"] == table["weights"]["executor"] / table["weights"]["base"]
 
 
+def lines_of(rates):
+    """Lines of a history with these learning rates."""
+    fixed = {"game": "g", "loss": 1.0, "norm": 1.0, "z0": 0.0, "contexts": 8, "samples": 9}
+    return [fixed | {"step": k + 1, "lr": lr} for k, lr in enumerate(rates)]
+
+
 def test_rates_of_a_history():
-    lines = [{"step": k + 1, "game": "g", "loss": 1.0, "norm": 1.0, "lr": lr, "z0": 0.0,
-              "contexts": 8, "samples": 9} for k, lr in enumerate((1.0, 4.0, 2.0, 0.5))]  # fmt: skip
+    lines = lines_of((1.0, 4.0, 2.0, 0.5))
     table = language_tables.history({"executor": lines, "kto": lines[:2]})
     found = language_tables.rates(table).set_index("role")
     assert found.loc["executor"].tolist() == [4, 1.0, 4.0, 0.5]
@@ -113,8 +118,7 @@ def test_figures_are_drawn_from_the_tables(backbone):
         language_figures.offers(language_tables.offers(policies, "AF"), values, "one seed"),
         language_figures.partners(language_tables.partners(policies, 10), "one seed"),
     ]
-    lines = [{"step": k + 1, "game": "g", "loss": 1.0, "norm": 1.0, "lr": 1e-4, "z0": 0.0,
-              "contexts": 8, "samples": 9} for k in range(6)]  # fmt: skip
+    lines = lines_of([1e-4] * 6)
     drawn.append(
         language_figures.training(language_tables.history({"executor": lines}), "one seed")
     )
