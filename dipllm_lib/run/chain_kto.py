@@ -31,6 +31,7 @@ LANGUAGE_GAMES = Notebook(
         "09_types": TRAINING,
         "09_choices": STATISTICAL,
         "09_updates": TRAINING,
+        "09_separation": STATISTICAL,
         "09_rungs": TIMING,
         "09_budgets": TIMING,
         "09_caching": TIMING,

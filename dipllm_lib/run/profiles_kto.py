@@ -64,5 +64,6 @@ class KTOSettings(Settings):
     lm_test_episodes: int = setting(1, 2, 20, "held-out episodes per member of the pool, for the forecasts", "episodes", "chosen: time")
     lm_decisions: int = setting(8, 30, 300, "timed decisions per rung of the ladder", "decisions", "chosen: time")
     lm_budget: float = setting(800., 800., 800., "time budget of a decision", "ms", "the text")
+    lm_separation_seeds: int = setting(2, 8, 20, "seeds of the arms with one adapter and with full weights, on the tiny base", "seeds", "chosen: time")
     lm_resamples: int = setting(200, 1000, 2000, "bootstrap resamples of the intervals of notebook 09", "resamples", "chosen")
 # fmt: on

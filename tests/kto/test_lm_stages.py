@@ -6,7 +6,16 @@ import json
 import numpy as np
 import pytest
 
-from dipllm_lib.kto import coordinator, fitting, language, lm_labels, pool, roles, stages
+from dipllm_lib.kto import (
+    coordinator,
+    fitting,
+    language,
+    lm_labels,
+    pool,
+    roles,
+    separation,
+    stages,
+)
 from dipllm_lib.kto import trajectories as episodes
 from dipllm_lib.kto.lm_policy import LMPolicy
 from dipllm_lib.kto.policies import TabularPolicy
@@ -227,3 +236,15 @@ def test_digest_follows_data_and_settings(gifts):
     assert stages.digest(items, 1) == stages.digest(items, 1) != stages.digest(items, 2)
     other = [dataclasses.replace(items[0], omega=np.array([2.0]))]
     assert stages.digest(items, 1) != stages.digest(other, 1)
+
+
+def test_arms_of_the_separation(tmp_path):
+    """Two adapters of rank 2 have as many weights as one of rank 4; full copies train all."""
+    task = separation.Task(
+        dataclasses.replace(SETTINGS, lm_opponent_steps=4), 0, str(tmp_path / "s")
+    )
+    rows = separation.run(task)
+    assert [row["arm"] for row in rows] == list(separation.ARMS)
+    assert [row["weights"] for row in rows] == [2 * 3_584, 2 * 3_584, 2 * 803_968]
+    table = separation.table(rows + [row | {"seed": 1} for row in rows], 0, 50)
+    assert len(table) == 9 and (table[table["arm"] == "three"]["gap"] == 0).all()
