@@ -148,12 +148,14 @@ def _valid(text: str, item: Item) -> bool:
     return True
 
 
-def rows_of(policy: Policy, settings: KTOSettings) -> dict[str, dict[str, dict]]:
+def rows_of(
+    policy: Policy, settings: KTOSettings, kinds: Sequence[str] = pool.GAMES
+) -> dict[str, dict[str, dict]]:
     """game -> partner told, "" for none -> probabilities by information set: how a policy plays
     under setting A."""
     found = {}
     for variant in coordinator.variants(settings.ipd_rounds):
-        if variant.part == coordinator.TRAINING:
+        if variant.part == coordinator.TRAINING and variant.kind in kinds:
             names = ("", *pool.VECTORS) if variant.kind == "repeated" else ("",)
             sentences = {name: lm_labels.partner(name) if name else "" for name in names}
             found[variant.kind] = {
@@ -262,7 +264,7 @@ def unit_rounds(
 
 def _offered(policy: Policy, matches, settings: KTOSettings, seed: int, number: int) -> list[dict]:
     """Rows of the proposer's episodes of a round."""
-    found, name = rows_of(policy, settings), f"unit {number}"
+    found, name = rows_of(policy, settings, ["ultimatum"]), f"unit {number}"
     played = trajectories.collect(matches, settings.ipd_rounds, seed, name, found, MIX)
     return [one.row() for one in played]
 
