@@ -101,10 +101,12 @@ def referred(given: Sequence[Item], policy: Policy) -> list[Item]:
     return [replace(item, reference=row) for item, row in zip(given, rows, strict=True)]
 
 
-def plan(given: Sequence[Item], count: int, contexts: int, seed: int, *names) -> list[list[int]]:
+def plan(
+    given: Sequence[Item], count: int, contexts: int, seed: int, *names, turn: int = TURN
+) -> list[list[int]]:
     """Indices of the items of `count` logical batches of at most `contexts` contexts of one game.
 
-    Games take turns, one for every TURN contexts begun; within a game an order is drawn anew when
+    Games take turns, one for every `turn` contexts begun; within a game an order is drawn anew when
     all of its contexts were seen.
     """
     queues: dict[str, list[int]] = {}
@@ -113,7 +115,7 @@ def plan(given: Sequence[Item], count: int, contexts: int, seed: int, *names) ->
         raise ValueError(f"a training needs items, steps and contexts, got {len(given)}, {count}")
     batches, epochs = [], dict.fromkeys(kinds, 0)
     sizes = {kind: sum(item.game == kind for item in given) for kind in kinds}
-    turns = [k for go in range(len(given)) for k in kinds if go * TURN < sizes[k]]
+    turns = [k for go in range(len(given)) for k in kinds if go * turn < sizes[k]]
     for step in range(count):
         kind = turns[step % len(turns)]
         if not queues.get(kind):
@@ -227,12 +229,14 @@ def fit(
     checkpoint: Path | None = None,
     key: str = "",
     every: int = 10,
+    turn: int = TURN,
 ) -> list[dict]:
     """Train a role to the end of its schedule; returns one row of HISTORY per step.
 
     checkpoint: file to resume from and to save to; of another key it is started over.
     """
-    order = plan(given, role.trainer.steps, contexts, seed, role.name, objective.name)
+    names = role.name, objective.name
+    order = plan(given, role.trainer.steps, contexts, seed, *names, turn=turn)
 
     def row(history: list[dict]) -> dict:
         batch = [given[i] for i in order[role.trainer.done]]

@@ -100,7 +100,8 @@ def pretrain(
     role = Role(policy, STAGE, settings.lm_pretrain_steps, rates, seed)
     key = digest(given, settings.hash(), seed, STAGE)
     contexts = settings.lm_pretrain_contexts
-    history = fitting.fit(role, given, Objective("ce"), contexts, seed, checkpoint, key)
+    fixed = role, given, Objective("ce"), contexts, seed, checkpoint, key
+    history = fitting.fit(*fixed, turn=len(given))  # every game as often as any other
     adapters.save(backbone, STAGE, folder, _card(backbone, STAGE, history))
     return history
 
