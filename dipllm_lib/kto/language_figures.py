@@ -85,13 +85,15 @@ def partners(table: pd.DataFrame, caption: str) -> Figure:
 def two_scores(table: pd.DataFrame, caption: str) -> Figure:
     """Payoff and human-likeness as two axes, one panel per game that people left a table for."""
     games = list(dict.fromkeys(table["game"]))
-    figure, panels = plotting.axes(2, 1, len(games))
+    figure, panels = plotting.axes(2, 1, len(games), sharey=True)
     for axes, game in zip(np.atleast_1d(panels), games, strict=True):
         for row in table[table["game"] == game].itertuples():
             colour, marker = ARMS[row.arm]
             axes.plot(max(row.likeness, 1e-3), row.share, marker, color=colour, label=row.arm)
         axes.axvline(humans.HUMAN_LIKE, color=BLACK, linewidth=0.8, linestyle="--")
-        axes.set(xscale="log", xlabel="divergence from people, nats", title=game.split(",")[0])
+        axes.set(xscale="log", xlim=(5e-4, 20), ylim=(0, 1.05), title=game.split(",")[0])
+        axes.set_xlabel("divergence from people, nats")
+        axes.set_xticks([1e-3, 1e-2, 1e-1, 1, 10])
     np.atleast_1d(panels)[0].set_ylabel("payoff, share of the best")
     np.atleast_1d(panels)[-1].legend()
     return _finish(figure, caption)
