@@ -40,6 +40,7 @@ MEASURES = ("executor", "top1", "brier")
 ROUNDS = 10
 RANK = 2
 TARGETS = ("q_proj", "v_proj")
+FACTOR = 500.0  # of the three rates on the tiny base, in every profile
 FULL_FACTOR = 0.1  # of the rates where all weights learn: an adapter takes ten times as much
 
 
@@ -56,7 +57,7 @@ def run(task: Task) -> list[dict]:
     """All arms of one seed: rows arm, seed, weights, executor, top1, brier."""
     settings, seed, folder = task.settings, task.seed, Path(task.folder)
     tiny = replace(settings, lm_base="scratch", lm_dtype="float32", lm_pretrain_rank=0)
-    tiny = replace(tiny, lm_pretrain_rate=3e-3, ipd_rounds=ROUNDS)
+    tiny = replace(tiny, lm_pretrain_rate=3e-3, ipd_rounds=ROUNDS, lm_rate_factor=FACTOR)
     recipe = Recipe("scratch", "", "float32", seed, RANK, TARGETS)
     folder.mkdir(parents=True, exist_ok=True)
     reading, _ = stages.split(stages.transcripts(tiny, seed), tiny, seed)

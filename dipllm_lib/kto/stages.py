@@ -206,7 +206,8 @@ def optimise(
     objective = objective or objective_of(name, settings)
     if objective.name != "ce":
         given = fitting.referred(given, LMPolicy(backbone, name))
-    role = Role(LMPolicy(backbone, name), name, count, language.rates(settings), seed)
+    rates = language.rates(settings, objective.name == "ce")
+    role = Role(LMPolicy(backbone, name), name, count, rates, seed)
     key = digest(given, settings.hash(), seed, name, objective)
     return fitting.fit(role, given, objective, settings.contexts, seed, checkpoint, key)
 

@@ -50,6 +50,7 @@ class KTOSettings(Settings):
     lm_peak: float = setting(2e-5, 2e-5, 2e-5, "learning rate of the peak", "1/step", "the text")
     lm_last: float = setting(1e-6, 1e-6, 1e-6, "learning rate of the last step", "1/step", "the text")
     lm_rate_factor: float = setting(500., 8., 1., "factor of all three rates", "1", "tuned on the executor of the ultimatum and the repeated game, seed 0, values 50, 25 and 8: a few hundred steps at 2e-5 move nothing")
+    lm_forecast_factor: float = setting(500., 50., 1., "the same factor for the opponent modeller", "1", "chosen: with 8 it stays beside the base; its loss has a minimum")
     lm_rounds: int = setting(2, 8, 20, "rounds of collection, labels and training of the executor, each with a new reference policy", "rounds", "chosen: one round on fixed data ends at the offer that was likely before")
     lm_kappa: float = setting(.1, .1, .1, "temperature of the KTO loss", "1/nat", "chosen: TRL's default")
     lm_episodes: int = setting(40, 120, 1000, "episodes per match of the collection", "episodes", "chosen: time")
