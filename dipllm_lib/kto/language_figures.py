@@ -24,6 +24,7 @@ FORECASTS = {
     "opponent": (RED, "D", "-"),
     "Bayes": (BLACK, "*", "-."),
 }
+LEAST = 0.01  # half width of an axis of differences that may all be 0
 ROLES = {"stage 1": ORANGE, "executor": RED, "kto": GREEN, "opponent": BLUE, "coordinator": PINK}
 
 
@@ -42,6 +43,7 @@ def training(table: pd.DataFrame, caption: str) -> Figure:
         right.plot(own["step"], part.rolling(5, min_periods=1).mean(), color=colour, label=role)
     left.set(xlabel="step", ylabel="learning rate", yscale="log", title="logged rates")
     right.set(xlabel="step", ylabel="loss, share of the first step", title="mean of five steps")
+    right.set_yscale("log")
     left.legend(ncols=2)
     return _finish(figure, caption)
 
@@ -135,8 +137,11 @@ def chosen(table: pd.DataFrame, caption: str) -> Figure:
                 capsize=2,
             )  # fmt: skip
         axes.axvline(0, color=BLACK, linewidth=0.8)
+        low, high = axes.get_xlim()
+        axes.set_xlim(min(low, -LEAST), max(high, LEAST))
+        axes.locator_params(axis="x", nbins=4)
         axes.set_yticks(range(len(games)), games)
-        axes.set(xlabel="payoff minus that of setting A, share of the scale", title=part)
+        axes.set(xlabel="payoff minus that of A, share of the scale", title=part)
     both[0].invert_yaxis()
     both[1].legend()
     return _finish(figure, caption)
