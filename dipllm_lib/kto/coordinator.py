@@ -81,10 +81,10 @@ def reachable(variant: Variant) -> list[tuple[object, int]]:
     return found + [(Talks(-1, round=r, keep=k), 1 - r) for r in (0, 1) for k in seen]
 
 
-def table(policy: Policy, variant: Variant, letter: str) -> dict:
+def table(policy: Policy, variant: Variant, letter: str, forecast: str = "") -> dict:
     """Probabilities of the executor by information set under a letter."""
     places = reachable(variant)
-    contexts = [lm_labels.context(variant.game, s, i, letter) for s, i in places]
+    contexts = [lm_labels.context(variant.game, s, i, letter, forecast) for s, i in places]
     rows = policy.log_probs(contexts)
     keys = [variant.game.infoset(s, i) for s, i in places]
     return {key: np.exp(row) for key, row in zip(keys, rows, strict=True)}
@@ -183,7 +183,8 @@ def judged(
         shown = dict(zip(kinds, (*letters, "", "A"), strict=True))
         for name, earned in kinds.items():
             rng = seeding.child(seed, "kto", "coordinator", variant.kind, variant.part, name)
-            gain, low, high = stats.paired_interval(earned, own[:, 0], rng, resamples)
+            gap = np.round(earned - own[:, 0], 9)  # sums in another order differ by 1e-17
+            gain, low, high = stats.mean_interval(gap, rng, resamples)
             row = {"game": variant.kind, "part": variant.part, "chooser": name}
             row |= {"letter": shown[name], "payoff": float(earned.mean())}
             regret = float(own[:, best].mean() - earned.mean())

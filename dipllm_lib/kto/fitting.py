@@ -32,6 +32,7 @@ from dipllm_lib.run import seeding
 
 OBJECTIVES = ("pt_kto", "kto", "ce")
 HISTORY = ("step", "game", "loss", "norm", "lr", "z0", "contexts", "samples")
+TURN = 100  # contexts of a game per turn
 WARMUP = 10  # one step of so many is warm-up
 
 
@@ -100,18 +101,23 @@ def referred(given: Sequence[Item], policy: Policy) -> list[Item]:
     return [replace(item, reference=row) for item, row in zip(given, rows, strict=True)]
 
 
-def plan(given: Sequence[Item], count: int, contexts: int, seed: int, *names) -> list[list[int]]:
+def plan(
+    given: Sequence[Item], count: int, contexts: int, seed: int, *names, turn: int = TURN
+) -> list[list[int]]:
     """Indices of the items of `count` logical batches of at most `contexts` contexts of one game.
 
-    Games take turns; within a game an order is drawn anew when all of its contexts were seen.
+    Games take turns, one for every `turn` contexts begun; within a game an order is drawn anew when
+    all of its contexts were seen.
     """
     queues: dict[str, list[int]] = {}
     kinds = sorted({item.game for item in given})
     if not kinds or count < 1 or contexts < 1:
         raise ValueError(f"a training needs items, steps and contexts, got {len(given)}, {count}")
     batches, epochs = [], dict.fromkeys(kinds, 0)
+    sizes = {kind: sum(item.game == kind for item in given) for kind in kinds}
+    turns = [k for go in range(len(given)) for k in kinds if go * turn < sizes[k]]
     for step in range(count):
-        kind = kinds[step % len(kinds)]
+        kind = turns[step % len(turns)]
         if not queues.get(kind):
             own = [i for i, item in enumerate(given) if item.game == kind]
             rng = seeding.child(seed, "kto", "order", *names, kind, epochs[kind])
@@ -223,12 +229,14 @@ def fit(
     checkpoint: Path | None = None,
     key: str = "",
     every: int = 10,
+    turn: int = TURN,
 ) -> list[dict]:
     """Train a role to the end of its schedule; returns one row of HISTORY per step.
 
     checkpoint: file to resume from and to save to; of another key it is started over.
     """
-    order = plan(given, role.trainer.steps, contexts, seed, role.name, objective.name)
+    names = role.name, objective.name
+    order = plan(given, role.trainer.steps, contexts, seed, *names, turn=turn)
 
     def row(history: list[dict]) -> dict:
         batch = [given[i] for i in order[role.trainer.done]]

@@ -73,7 +73,8 @@ def shared(recipe: Recipe, dtype: str = "") -> Backbone:
     return backbone
 
 
-def rates(settings: KTOSettings) -> fitting.Rates:
-    """The three rates of the schedule times the profile's factor."""
+def rates(settings: KTOSettings, forecasts: bool = False) -> fitting.Rates:
+    """The three rates of the schedule times the profile's factor, which is another for forecasts:
+    cross-entropy has a minimum and stands more."""
     own = fitting.Rates(settings.lm_first, settings.lm_peak, settings.lm_last)
-    return own.scaled(settings.lm_rate_factor)
+    return own.scaled(settings.lm_forecast_factor if forecasts else settings.lm_rate_factor)

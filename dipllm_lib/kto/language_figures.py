@@ -24,6 +24,7 @@ FORECASTS = {
     "opponent": (RED, "D", "-"),
     "Bayes": (BLACK, "*", "-."),
 }
+LEAST = 0.01  # half width of an axis of differences that may all be 0
 ROLES = {"stage 1": ORANGE, "executor": RED, "kto": GREEN, "opponent": BLUE, "coordinator": PINK}
 
 
@@ -42,6 +43,7 @@ def training(table: pd.DataFrame, caption: str) -> Figure:
         right.plot(own["step"], part.rolling(5, min_periods=1).mean(), color=colour, label=role)
     left.set(xlabel="step", ylabel="learning rate", yscale="log", title="logged rates")
     right.set(xlabel="step", ylabel="loss, share of the first step", title="mean of five steps")
+    right.set_yscale("log")
     left.legend(ncols=2)
     return _finish(figure, caption)
 
@@ -85,13 +87,15 @@ def partners(table: pd.DataFrame, caption: str) -> Figure:
 def two_scores(table: pd.DataFrame, caption: str) -> Figure:
     """Payoff and human-likeness as two axes, one panel per game that people left a table for."""
     games = list(dict.fromkeys(table["game"]))
-    figure, panels = plotting.axes(2, 1, len(games))
+    figure, panels = plotting.axes(2, 1, len(games), sharey=True)
     for axes, game in zip(np.atleast_1d(panels), games, strict=True):
         for row in table[table["game"] == game].itertuples():
             colour, marker = ARMS[row.arm]
             axes.plot(max(row.likeness, 1e-3), row.share, marker, color=colour, label=row.arm)
         axes.axvline(humans.HUMAN_LIKE, color=BLACK, linewidth=0.8, linestyle="--")
-        axes.set(xscale="log", xlabel="divergence from people, nats", title=game.split(",")[0])
+        axes.set(xscale="log", xlim=(5e-4, 20), ylim=(0, 1.05), title=game.split(",")[0])
+        axes.set_xlabel("divergence from people, nats")
+        axes.set_xticks([1e-3, 1e-2, 1e-1, 1, 10])
     np.atleast_1d(panels)[0].set_ylabel("payoff, share of the best")
     np.atleast_1d(panels)[-1].legend()
     return _finish(figure, caption)
@@ -133,8 +137,11 @@ def chosen(table: pd.DataFrame, caption: str) -> Figure:
                 capsize=2,
             )  # fmt: skip
         axes.axvline(0, color=BLACK, linewidth=0.8)
+        low, high = axes.get_xlim()
+        axes.set_xlim(min(low, -LEAST), max(high, LEAST))
+        axes.locator_params(axis="x", nbins=4)
         axes.set_yticks(range(len(games)), games)
-        axes.set(xlabel="payoff minus that of setting A, share of the scale", title=part)
+        axes.set(xlabel="payoff minus that of A, share of the scale", title=part)
     both[0].invert_yaxis()
     both[1].legend()
     return _finish(figure, caption)

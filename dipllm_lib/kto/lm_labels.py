@@ -6,31 +6,34 @@ repeated game, whose episodes are long), with the default reference of its game.
     proposer, responder, bargainer   u = payoff of the episode      rho = half the pie;  F: 0
     giver                            u = payoff of the episode      rho = 1 (batna);     F: 1 + m g,
                                                                     what it held before
-    partner                          u = Q(h, a), exact best value  rho = mean of Q;     F: least Q
-                                     against the member, by `repeated.action_values`
+    partner                          u = Q(h, a), the exact best    rho = the largest Q
+                                     value against the member
 
-The partner's payoff is the verifier's: what a round of the dilemma pays says nothing about the
-rounds that it causes. Its prompt names the member's type in `NAMED` of the decisions ("Partner
-TFT."), as the modeller's forecast does at play, and nothing in the others.
+The partner's labels are those of the verifier, from `repeated.action_values`: what a round of the
+dilemma pays says nothing about the rounds that it causes. With V = v((eps - regret)/s) an action is
+desirable if its regret is at most eps = .02 of the scale, and weighs its class weight: |V| would
+weigh Grim sixty times as much as AllD, whose mistakes cost no more than a round. Its prompt names
+the member in four of five episodes ("Partner TFT."), as the modeller's forecast does at play.
 
-Every sample has the outcome's sign as its label: V > 0 is desirable.
+All other samples have the sign of the outcome as their label: V > 0 is desirable.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from dipllm_lib.kto import labels, pool, repeated, sample_files
+from dipllm_lib.kto import labels, pool, repeated, sample_files, selectors
 from dipllm_lib.kto.fitting import Item
 from dipllm_lib.kto.games import Game
 from dipllm_lib.kto.labels import Sample
 from dipllm_lib.kto.policies import Context
-from dipllm_lib.kto.trajectories import Trajectory, walk
+from dipllm_lib.kto.trajectories import Trajectory, told, walk
 from dipllm_lib.run import seeding
 
 LETTERS = tuple("ABCDEF")
-NAMED = 0.8  # share of the decisions of the repeated game whose prompt names the partner
+NAMED = 0.8  # share of the decisions of the transcripts whose prompt names the partner
 ROLES = {"ultimatum": ("proposer", "responder"), "gift": ("giver", "giver")}
 ROLES |= {"repeated": ("partner", "partner"), "bargaining": ("bargainer", "bargainer")}
 
@@ -58,8 +61,8 @@ def reading(trajectories: Sequence[Trajectory], games: Mapping[str, Game], seed:
         rng = seeding.child(seed, "kto", "reading", trajectory.game, trajectory.episode)
         for state, player, action in walk(games[trajectory.game], trajectory):
             letter = LETTERS[rng.integers(6)]
-            told = trajectory.game == "repeated" and rng.random() < NAMED
-            sentence = partner(trajectory.seats[1 - player]) if told else ""
+            named = trajectory.game == "repeated" and rng.random() < NAMED
+            sentence = partner(trajectory.seats[1 - player]) if named else ""
             own = context(games[trajectory.game], state, player, letter, sentence)
             found.setdefault((trajectory.game, own), []).append(action)
     return [plain(own, game, actions) for (game, own), actions in found.items()]
@@ -91,13 +94,22 @@ def _labelled(trajectory, games: Mapping[str, Game], values, seed: int) -> Itera
         letters, sentence = LETTERS, ""
         if trajectory.game == "repeated":
             letters = (LETTERS[rng.integers(6)],)
-            sentence = partner(trajectory.seats[1 - seat]) if rng.random() < NAMED else ""
+            named = told(trajectory.game, trajectory.episode)
+            sentence = partner(trajectory.seats[1 - seat]) if named else ""
         for letter in letters:
             setting = labels.SETTINGS[letter]
             payoff, reference = _payoff(trajectory, game, state, action, setting, values)
             where = f"{trajectory.game} {role}", role, trajectory.episode, count
             own = context(game, state, seat, letter, sentence)
-            yield labels.label(own, action, payoff, reference, game.scale, setting, where)
+            sample = labels.label(own, action, payoff, reference, game.scale, setting, where)
+            yield verified(sample, setting) if trajectory.game == "repeated" else sample
+
+
+def verified(sample: Sample, setting: labels.Setting) -> Sample:
+    """A sample with the verifier's V and label; omega is set by `weigh`."""
+    regret = sample.reference - sample.payoff
+    found = labels.verified_value(regret, sample.scale, setting.params, selectors.EPSILON)
+    return replace(sample, value=float(found), desirable=bool(found > 0), selector="verifier")
 
 
 def _payoff(trajectory, game: Game, state, action: int, setting, values) -> tuple[float, float]:
@@ -106,7 +118,7 @@ def _payoff(trajectory, game: Game, state, action: int, setting, values) -> tupl
     kind = setting.reference_of(labels.DEFAULTS[game.name])
     if trajectory.game == "repeated":
         row = values[trajectory.seats[1 - seat]][repeated.last_outcome(state, seat)]
-        return float(row[action]), float(row.mean() if kind == "expected" else row.min())
+        return float(row[action]), float(row.max())
     before = 1.0 + game.multiplier * state.gift / 10 if trajectory.game == "gift" else 0.0
     facts = {"before": before, "total": 1.0, "batna": game.batna(seat)}
     return trajectory.payoffs[seat], labels.reference_point(kind, **facts)
@@ -115,16 +127,33 @@ def _payoff(trajectory, game: Game, state, action: int, setting, values) -> tupl
 def weigh(
     samples: Sequence[Sample], seed: int, weights: str = "value"
 ) -> tuple[list[Sample], list[Sample]]:
-    """(training, held out): split by episode, with omega from the training split, shuffled once."""
+    """(training, held out): split by episode, with omega from the training split, shuffled once.
+
+    A game and setting whose every V is 0 teaches nothing and is left out.
+    """
     rng = seeding.child(seed, "kto", "split")
     training, rest = sample_files.split(samples, rng)
-    sizes = labels.mean_sizes(training)
-    known = [s for s in rest if (s.game, s.setting) in sizes]
-    parts = [labels.weighted(part, sizes, weights) for part in (training, known)]
+    moving = {(s.game, s.setting) for s in training if s.value != 0}
+    parts = [[s for s in own if (s.game, s.setting) in moving] for own in (training, rest)]
+    sizes = labels.mean_sizes(parts[0])
+    judged = [s for s in parts[0] if s.selector == "verifier"]
+    balance = labels.balance(judged) if len({s.desirable for s in judged}) == 2 else {}
+    parts = [_classes(labels.weighted(own, sizes, weights), balance) for own in parts]
     return tuple(
         sample_files.shuffled(part, seeding.child(seed, "kto", "shuffle", k))
         for k, part in enumerate(parts)
     )
+
+
+def _classes(samples: Sequence[Sample], balance: Mapping) -> list[Sample]:
+    """Samples of the verifier weigh their class weight; the others keep their omega."""
+    found = []
+    for sample in samples:
+        if sample.selector == "verifier":
+            good, bad = balance.get((sample.game, sample.role), (1.0, 1.0))
+            sample = replace(sample, omega=good if sample.desirable else bad)
+        found.append(sample)
+    return found
 
 
 COLUMNS = ("action", "payoff", "reference", "value", "desirable", "omega", "episode", "round")

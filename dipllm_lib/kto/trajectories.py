@@ -74,10 +74,16 @@ def walk(game: Game, trajectory: Trajectory) -> Iterator[tuple[Any, int, int]]:
         state = game.step(state, actions)
 
 
+def told(game: str, episode: int) -> bool:
+    """Whether the learner's prompt names its partner: in four of five repeated games."""
+    return game == "repeated" and episode % 5 != 0
+
+
 @dataclass(frozen=True)
 class Task:
     """A match to be played. rounds: mean length of the repeated game · rows: probabilities of the
-    learner by information set · mix: its share of uniform play."""
+    learner by information set, for each partner that it is told, "" for none · mix: its share of
+    uniform play."""
 
     match: Match
     rounds: int
@@ -97,7 +103,8 @@ def play(task: Task) -> list[dict]:
 def _episode(task: Task, game: Game, number: int) -> dict:
     match = task.match
     rng = seeding.child(task.seed, "kto", task.name, match.game, number)
-    learner = Table(task.rows, task.mix)
+    partner = "".join(match.seats) if told(match.game, number) else ""
+    learner = Table(task.rows.get(partner, {}), task.mix)
     choosers = [pool.member(match.game, name, rng) if name else learner for name in match.seats]
     start = game.reset(rng)
     episode = games.play(game, choosers, rng, start)
@@ -119,14 +126,19 @@ def collect(
     rounds: int,
     seed: int,
     name: str,
-    rows: Mapping[str, Mapping],
-    mix: float = 0.5,
+    rows: Mapping[str, Mapping[str, Mapping]],
+    mix: Mapping[str, float] | float = 0.0,
     workers: int = 1,
 ) -> list[Trajectory]:
-    """All episodes of the matches. rows: game -> probabilities of the learner by information set.
+    """All episodes of the matches. rows: game -> partner told, "" for none -> probabilities of the
+    learner by information set.
 
-    name: of the collection; a second one under the same name draws the same chance.
+    mix: share of uniform play, of all games or by game · name: of the collection; a second one
+    under the same name draws the same chance.
     """
-    tasks = [Task(m, rounds, seed, name, rows.get(m.game, {}), mix) for m in matches]
+    shares = mix if isinstance(mix, Mapping) else {m.game: mix for m in matches}
+    tasks = [
+        Task(m, rounds, seed, name, rows.get(m.game, {}), shares.get(m.game, 0.0)) for m in matches
+    ]
     played = parallel.map(play, tasks, workers, 1)
     return [Trajectory.of(row) for part in played for row in part]

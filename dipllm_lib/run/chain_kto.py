@@ -4,7 +4,7 @@ from dipllm_lib.run.graph import EXACT, ROUNDING, STATISTICAL, TIMING, TRAINING,
 
 LANGUAGE_GAMES = Notebook(
     "09_kto_language_games",
-    minutes=(1.2, 8.5, 5000),
+    minutes=(0.6, 8.5, 5000),
     study="kto",
     files=(
         "09_base",
@@ -31,6 +31,7 @@ LANGUAGE_GAMES = Notebook(
         "09_types": TRAINING,
         "09_choices": STATISTICAL,
         "09_updates": TRAINING,
+        "09_separation": STATISTICAL,
         "09_rungs": TIMING,
         "09_budgets": TIMING,
         "09_caching": TIMING,

@@ -12,7 +12,7 @@ class KTOSettings(Settings):
 
     lora_rank: int = setting(2, 6, 16, "rank of each of the three role adapters", "rank", "the text's 16; chosen below it: time")
     tabular_seeds: int = setting(2, 10, 10, "independent tabular runs", "seeds", "chosen")
-    executor_steps: int = setting(40, 100, 2000, "training steps of the executor role", "steps", "chosen: time")
+    executor_steps: int = setting(40, 400, 2000, "training steps of the executor role, over all rounds", "steps", "chosen: time")
     contexts: int = setting(8, 8, 128, "contexts per logical batch", "contexts", "the text's 128; chosen below it: time")
     ipd_rounds: int = setting(10, 40, 100, "rounds of the iterated prisoner's dilemma", "rounds", "the text's 100; chosen below it: time")
     league_rounds: int = setting(1, 6, 20, "rounds of the tabular league", "rounds", "chosen: time")
@@ -49,7 +49,9 @@ class KTOSettings(Settings):
     lm_first: float = setting(5e-6, 5e-6, 5e-6, "learning rate of the first step, before `lm_rate_factor`", "1/step", "the text")
     lm_peak: float = setting(2e-5, 2e-5, 2e-5, "learning rate of the peak", "1/step", "the text")
     lm_last: float = setting(1e-6, 1e-6, 1e-6, "learning rate of the last step", "1/step", "the text")
-    lm_rate_factor: float = setting(500., 50., 1., "factor of all three rates", "1", "tuned on the offers of the ultimatum, seed 0: a hundred steps at 2e-5 move nothing")
+    lm_rate_factor: float = setting(500., 8., 1., "factor of all three rates", "1", "tuned on the executor of the ultimatum and the repeated game, seed 0, values 50, 25 and 8: a few hundred steps at 2e-5 move nothing")
+    lm_forecast_factor: float = setting(500., 50., 1., "the same factor for the opponent modeller", "1", "chosen: with 8 it stays beside the base; its loss has a minimum")
+    lm_rounds: int = setting(2, 8, 20, "rounds of collection, labels and training of the executor, each with a new reference policy", "rounds", "chosen: one round on fixed data ends at the offer that was likely before")
     lm_kappa: float = setting(.1, .1, .1, "temperature of the KTO loss", "1/nat", "chosen: TRL's default")
     lm_episodes: int = setting(40, 120, 1000, "episodes per match of the collection", "episodes", "chosen: time")
     lm_pretrain_rank: int = setting(0, 6, 16, "rank of the adapter of stage 1, 0: all weights", "rank", "chosen: merged afterwards")
@@ -63,6 +65,7 @@ class KTOSettings(Settings):
     lm_test_episodes: int = setting(1, 2, 20, "held-out episodes per member of the pool, for the forecasts", "episodes", "chosen: time")
     lm_decisions: int = setting(8, 30, 300, "timed decisions per rung of the ladder", "decisions", "chosen: time")
     lm_budget: float = setting(800., 800., 800., "time budget of a decision", "ms", "the text")
+    lm_separation_seeds: int = setting(2, 8, 20, "seeds of the arms with one adapter and with full weights, on the tiny base", "seeds", "chosen: time")
     lm_resamples: int = setting(200, 1000, 2000, "bootstrap resamples of the intervals of notebook 09", "resamples", "chosen")
     # structured negotiation in Diplomacy
     press_games: int = setting(7, 84, 70, "games of each main arm with press, and without press as many as the largest arm has", "games", "chosen: seats rotate, so a multiple of 7; the issue asks for 70")

@@ -6,7 +6,16 @@ import json
 import numpy as np
 import pytest
 
-from dipllm_lib.kto import coordinator, fitting, language, lm_labels, pool, roles, stages
+from dipllm_lib.kto import (
+    coordinator,
+    fitting,
+    language,
+    lm_labels,
+    pool,
+    roles,
+    separation,
+    stages,
+)
 from dipllm_lib.kto import trajectories as episodes
 from dipllm_lib.kto.lm_policy import LMPolicy
 from dipllm_lib.kto.policies import TabularPolicy
@@ -74,16 +83,28 @@ def test_labels_by_hand():
     assert refused["F"].value == 0.0 and not refused["F"].desirable
 
 
-def test_labels_of_the_repeated_game_are_values_of_actions():
-    """Against AllD defecting is right by 1 at once, in every state: V = v(+-.5/5)."""
+def test_labels_of_the_repeated_game_are_the_verifiers():
+    """Against AllD cooperating costs 1 of a scale of 5, in every state: V = v(.02 - .2)."""
     samples = [s for s in lm_labels.label(played(), GAMES, 0) if s.game == "repeated partner"]
     own = [s for s in samples if "Partner AllD." in s.context.prompt and s.setting == "A"]
-    assert own
+    assert own and {s.selector for s in samples} == {"verifier"}
     for sample in own:
-        sign = 1 if sample.text == " defect." else -1
-        expected = value(np.array(sign * 0.5 / 5), ARTICLE)
+        good = sample.text == " defect."
+        expected = value(np.array(0.02 if good else 0.02 - 1 / 5), ARTICLE)
         assert sample.value == pytest.approx(float(expected), abs=1e-9)
-        assert sample.desirable == (sign > 0)
+        assert sample.desirable == good
+    training, _ = lm_labels.weigh(samples, 0)
+    labels = np.array([s.desirable for s in training])
+    masses = [sum(s.omega for s in training if s.desirable == kind) for kind in (True, False)]
+    assert (
+        masses[0] == pytest.approx(masses[1]) == pytest.approx(min(labels.sum(), (~labels).sum()))
+    )
+
+
+def test_prompts_name_the_partner_in_four_of_five_episodes():
+    samples = [s for s in lm_labels.label(played(), GAMES, 0) if s.game == "repeated partner"]
+    named = {s.episode for s in samples if "Partner " in s.context.prompt}
+    assert named == {s.episode for s in samples if s.episode % 5}
 
 
 def test_weights_and_rows():
@@ -154,6 +175,31 @@ def test_five_stages(base, tmp_path):
     assert (found[0], max(found), found[-1]) == (rates.first, rates.peak, rates.last)
 
 
+def test_rounds_go_on_where_they_were(base, tmp_path):
+    """Two rounds, then the same call again: everything is read back, nothing is trained anew."""
+    backbone, kept, calls = base[0], {}, []
+    settings = dataclasses.replace(SETTINGS, executor_steps=8, lm_rounds=2)
+
+    def task(name, compute):
+        calls.append(name)
+        if name not in kept:
+            kept[name] = json.loads(json.dumps(compute()))
+        return kept[name]
+
+    first = stages.rounds(backbone, settings, 0, tmp_path, task)
+    weights = roles.state(backbone, "executor")
+    again = stages.rounds(backbone, settings, 0, tmp_path, task)
+    assert again == first and calls == ["games-1", "games-2"] * 2
+    for key, weight in roles.state(backbone, "executor").items():
+        assert np.array_equal(weight, weights[key])
+    rows, samples, history = first
+    assert [line["step"] for line in history] == list(range(1, 9))
+    assert {row["round"] for row in rows} == {row["collection"] for row in samples} == {1, 2}
+    roles.attach(backbone, 2, SETTINGS.lm_targets, 0, [stages.UNIT])
+    plain = stages.unit_rounds(backbone, settings, 0, tmp_path, task)
+    assert {line["game"] for line in plain} == {"ultimatum proposer"} and len(plain) == 6
+
+
 def test_coordinator_rewards_items_and_judgement():
     variants = coordinator.variants(10)
     assert [v.kind for v in variants] == list(pool.GAMES) * 2
@@ -190,3 +236,15 @@ def test_digest_follows_data_and_settings(gifts):
     assert stages.digest(items, 1) == stages.digest(items, 1) != stages.digest(items, 2)
     other = [dataclasses.replace(items[0], omega=np.array([2.0]))]
     assert stages.digest(items, 1) != stages.digest(other, 1)
+
+
+def test_arms_of_the_separation(tmp_path):
+    """Two adapters of rank 2 have as many weights as one of rank 4; full copies train all."""
+    task = separation.Task(
+        dataclasses.replace(SETTINGS, lm_opponent_steps=4), 0, str(tmp_path / "s")
+    )
+    rows = separation.run(task)
+    assert [row["arm"] for row in rows] == list(separation.ARMS)
+    assert [row["weights"] for row in rows] == [2 * 3_584, 2 * 3_584, 2 * 803_968]
+    table = separation.table(rows + [row | {"seed": 1} for row in rows], 0, 50)
+    assert len(table) == 9 and (table[table["arm"] == "three"]["gap"] == 0).all()
