@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from dipllm_lib.ipd import figures
 from dipllm_lib.kto import humans
@@ -170,7 +171,8 @@ def language(table: pd.DataFrame, caption: str = "") -> Figure:
         ax.axhline(humans.offer_values().max(), color=BLACK, ls=":", lw=1)
         ax.set_title(f"setting {letter}", loc="left")
         ax.set_xlabel("step")
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     grid[0, 0].set_ylabel("share of the pie kept, from people")
-    grid[0, -1].legend(fontsize=6)
+    grid[0, 0].legend(fontsize=6, ncols=2)
     figures.add_caption(figure, caption)
     return figure

@@ -175,7 +175,7 @@ GRAPH = (
     ),
     Notebook(
         "08_kto_prospect_theory",
-        minutes=(0.2, 1.5, 10),
+        minutes=(0.2, 0.5, 10),
         study="kto",
         tables={
             "08_curves": ROUNDING,
@@ -270,7 +270,7 @@ GRAPH = (
     ),
     Notebook(
         "10c_kto_objectives",
-        minutes=(0.5, 5, 5000),
+        minutes=(0.5, 3, 5000),
         study="kto",
         tables={
             "10c_exact": STATISTICAL,

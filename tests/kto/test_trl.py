@@ -37,7 +37,9 @@ def test_rotated_pairs_are_those_of_trl():
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(bool(MISSING), reason=f"{', '.join(MISSING)} not installed: pip install trl")
+@pytest.mark.skipif(
+    bool(MISSING), reason=f"{', '.join(MISSING)} not installed: pip install -e .[trl]"
+)
 def test_trl_itself_through_a_tiny_llama():
     sys.path.insert(0, str(Path(__file__).parent))
     import trl_run
