@@ -8,6 +8,9 @@ pair; episode e of all pairs uses the same random numbers, and i has both seats 
 and the bootstrap resamples e for all pairs alike. Nobody is called the winner: payoffs are
 general-sum, and the ratings of `ratings` are refused here.
 
+An interval has width 0 where the rare moves of nearly deterministic players did not occur in n
+episodes; the exact payoff beside it has them.
+
 Shapes: P members, n episodes, R resamples.
 """
 
