@@ -2,7 +2,9 @@
 
     round k:  regrets x_i of pi_k against the members  ->  weights (module `league_weights`)
               matches drawn by weight, decisions collected, labelled, optimised by PT-KTO;
-              every update has fresh decisions and takes the policy of now as pi_ref
+              every update has fresh decisions and takes the policy of now as pi_ref;
+              the first pi_ref of a round has a share of uniform play, else an action that died
+              against the members of yesterday stays dead against those of today
               snapshot of pi_(k+1), the same with swapped roles, and every second round an
               exploiter: from the round's first pi_ref, trained against the new snapshot alone
 
@@ -38,15 +40,19 @@ EVERY = 2  # rounds between exploiters
 @dataclass(frozen=True)
 class Sizes:
     """members: most of a league · updates: of the tables per round · decisions: drawn per table and
-    update · self_most: largest share of learned members · objective: of the updates."""
+    update · self_most: largest share of learned members · mix: share of uniform play in the first
+    pi_ref of a round · objective: of the updates."""
 
     members: int = 25
     updates: int = 10
     decisions: int = 1000
     self_most: float = league_weights.SELF_MOST
+    mix: float = 0.1
     objective: Objective = Objective()
 
     def __post_init__(self) -> None:
+        if not 0 <= self.mix < 1:
+            raise ValueError(f"share {self.mix} of uniform play: need 0 <= mix < 1")
         if min(self.members, self.updates) < 1 or self.decisions < 0:
             raise ValueError(
                 f"{self}: need members and updates of at least 1, decisions of 0 or more"
@@ -100,7 +106,7 @@ class League:
     def play_round(self) -> dict[str, float]:
         """One round; returns member -> weight, empty without a pool."""
         rng = seeding.child(self.seed, "kto", "league", self.arena.name, self.arm, self.round)
-        learners = [Learner(table) for table in self.logits]
+        learners = self._learners(self.logits)
         weights = self.weights() if ARMS[self.arm] else np.zeros(0)
         shares = _drawn(weights, self.sizes.decisions, rng)
         met = [m.player for m, share in zip(self.members, shares, strict=True) if share > 0]
@@ -123,12 +129,17 @@ class League:
     def exploiter(self, target: Player, start: Sequence[np.ndarray]) -> Player:
         """A player trained against `target` alone, from the logits `start`, for one round."""
         rng = seeding.child(self.seed, "kto", "exploiter", self.arena.name, self.arm, self.round)
-        learners = [Learner(table) for table in start]
+        learners = self._learners(start)
         for _ in range(self.sizes.updates):
             own, every = _player(learners), np.ones(1)
             data = self.arena.data(own, [target], every, self.sizes.decisions, rng)
             self._optimise(learners, data)
         return _player(learners)
+
+    def _learners(self, logits: Sequence[np.ndarray]) -> list[Learner]:
+        """Tables that start a round from these logits, softened by `mix`."""
+        tables, mix = [Learner(table).probs for table in logits], self.sizes.mix
+        return [Learner(np.log((1 - mix) * t + mix / t.shape[1])) for t in tables]
 
     def _optimise(self, learners: Sequence[Learner], data: Sequence) -> None:
         objective = self.sizes.objective

@@ -1,11 +1,15 @@
 """Members of the league: scripted players of three games, those held out, and the queue of learned.
 
     ultimatum    people (responder table), envious (Fehr-Schmidt, envy log-normal, the fit to
-                 people), one type of it with a threshold of .3 (envy .75), takers of 0, .1 and .4
+                 people), one type of it with a threshold of .3 (envy .75), takers of .2 and .4
     repeated     AllC, AllD, TFT, GTFT 1/3, WSLS, Grim, Extort-2, people (pooled human vector)
     bargaining   Rubinstein (keeps 1/(1 + delta), takes what waiting is worth), backward induction
                  on the grid, soft, fair, stubborn
     all          the base: uniform, pi_ref of the start
+
+Responders that take everything are not scripted: training makes them, the share of what training
+made is bounded, and regret, which nobody can lower who does not know whom he meets, would give
+them most of the matches.
 
 Held out, never met in training: envious responders with another law of envy; suspicious TFT and
 firm but fair (Frean 1994); a bargainer between fair and stubborn. Learned members are snapshots, at
@@ -40,7 +44,7 @@ LEARNED = ("snapshot", "swapped", "exploiter")
 SNAPSHOTS = 25
 TOUGH = (0.35, 1.0)  # median and log-sd of envy, as in the pools of 10c
 TYPE_ENVY = 0.75  # its threshold is .3
-THRESHOLDS = (0.0, 0.1, 0.4)
+THRESHOLDS = (0.2, 0.4)
 UNSEEN = {  # memory-one vectors that are not in the pool; the coin is: it is the base
     "suspicious TFT": (0.0, 1.0, 0.0, 1.0, 0.0),
     "firm but fair": (1.0, 1.0, 0.0, 1.0, 2 / 3),

@@ -59,7 +59,7 @@ def sizes(settings: KTOSettings) -> Sizes:
     objective = Objective("pt_kto", *own, "exact_batch", "none", settings.objective_steps)
     objective = Objective(**{**vars(objective), "rate": settings.league_rate})
     counts = (settings.league_members, settings.league_updates, settings.league_decisions)
-    return Sizes(*counts, settings.league_self, objective)
+    return Sizes(*counts, settings.league_self, settings.league_mix, objective)
 
 
 def arena(settings: KTOSettings, game: str) -> Arena:

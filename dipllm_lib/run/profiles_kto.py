@@ -69,6 +69,7 @@ class KTOSettings(Settings):
     league_decisions: int = setting(200, 1000, 1000, "decisions drawn per table and update", "decisions", "chosen: time")
     league_rate: float = setting(.2, .2, .2, "step size, in units as objective_rate", "1", "chosen: with ten times as much a table is settled after one round and no later member changes it")
     league_self: float = setting(.15, .15, .15, "largest share of matches with members that learned themselves", "share", "specification 7: below .182, where the best offer to people changes first")
+    league_mix: float = setting(.1, .1, .1, "share of uniform play in the first reference policy of a round", "share", "chosen: an action that died can come back when the members change")
     league_episodes: int = setting(20, 200, 1000, "episodes of each ordered pair behind the payoff matrix", "episodes", "chosen: time")
     league_bargain: tuple = setting((3, 10), (6, 20), (6, 100), "rounds and grid of alternating offers", "(rounds, steps)", "chosen: time")
     league_delta: float = setting(.9, .9, .9, "discount of alternating offers", "1", "chosen")

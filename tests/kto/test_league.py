@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dipllm_lib.kto import arenas, league, league_members, proposers
+from dipllm_lib.kto.arena_ultimatum import responder
 from dipllm_lib.kto.league import League, Sizes
 from dipllm_lib.kto.tabular import Learner, Objective
 from dipllm_lib.run import seeding
@@ -111,7 +112,7 @@ def test_seeds_and_arms_differ_and_a_seed_repeats():
 def test_the_offer_follows_the_share_of_partners_that_take_everything(share, offer):
     game = arena("ultimatum")
     found = {m.name: m.player for m in league_members.scripted(game)}
-    partners = [found["people"], found["takes 0.1"]]
+    partners = [found["people"], responder(proposers.OFFERS > 0)]
     learners = [Learner(np.zeros(shape)) for shape in game.shapes]
     for _ in range(60):
         own = tuple(learner.probs for learner in learners)
@@ -130,8 +131,17 @@ def test_matches_are_drawn_by_weight():
     assert league._drawn(weights, 0, seeding.child(0, "drawn")) is weights
 
 
+def test_a_round_starts_with_a_share_of_uniform_play():
+    logits = (np.log(np.array([[0.98, 0.02]] * 5)),)
+    own = League(arena(), "pool", 0, SIZES, logits)
+    assert own._learners(logits)[0].probs[0] == pytest.approx([0.932, 0.068])  # .9 p + .05
+    assert own.player[0][0] == pytest.approx([0.98, 0.02])  # it is judged as it is
+
+
 def test_refused():
     with pytest.raises(ValueError, match="unknown arm 'solo'"):
         League(arena(), "solo", 0)
     with pytest.raises(ValueError, match="at least 1"):
         Sizes(updates=0)
+    with pytest.raises(ValueError, match="share 1.0 of uniform play"):
+        Sizes(mix=1.0)
