@@ -67,6 +67,16 @@ class KTOSettings(Settings):
     lm_budget: float = setting(800., 800., 800., "time budget of a decision", "ms", "the text")
     lm_separation_seeds: int = setting(2, 8, 20, "seeds of the arms with one adapter and with full weights, on the tiny base", "seeds", "chosen: time")
     lm_resamples: int = setting(200, 1000, 2000, "bootstrap resamples of the intervals of notebook 09", "resamples", "chosen")
+    # the tabular league
+    league_updates: int = setting(5, 10, 10, "updates of the tables per round of the league, each with fresh decisions and a new reference policy", "updates", "chosen")
+    league_decisions: int = setting(200, 1000, 1000, "decisions drawn per table and update", "decisions", "chosen: time")
+    league_rate: float = setting(.2, .2, .2, "step size, in units as objective_rate", "1", "chosen: with ten times as much a table is settled after one round and no later member changes it")
+    league_self: float = setting(.15, .15, .15, "largest share of matches with members that learned themselves", "share", "specification 7: below .182, where the best offer to people changes first")
+    league_mix: float = setting(.1, .1, .1, "share of uniform play in the first reference policy of a round", "share", "chosen: an action that died can come back when the members change")
+    league_episodes: int = setting(20, 200, 1000, "episodes of each ordered pair behind the payoff matrix", "episodes", "chosen: time")
+    league_bargain: tuple = setting((3, 10), (6, 20), (6, 100), "rounds and grid of alternating offers", "(rounds, steps)", "chosen: time")
+    league_delta: float = setting(.9, .9, .9, "discount of alternating offers", "1", "chosen")
+    league_resamples: int = setting(200, 2000, 10000, "resamples behind the intervals of the league", "resamples", "chosen")
     # structured negotiation in Diplomacy
     press_games: int = setting(7, 84, 70, "games of each main arm with press, and without press as many as the largest arm has", "games", "chosen: seats rotate, so a multiple of 7; the issue asks for 70")
     press_arm_games: int = setting(7, 28, 70, "games of each arm that compares negotiators or effects, twice that for the negotiator with three phases", "games", "chosen: time")
