@@ -135,7 +135,7 @@ def play(
     actions, answers = (np.zeros((count, rounds), dtype=np.int64) for _ in range(2))
     paid, chances = np.zeros((count, rounds)), np.empty((count, rounds, arena.actions))
     said = np.concatenate([told, np.full((count, 1), -1)], axis=1)
-    log, here = Log(states, actions, answers, paid, said), np.arange(count)
+    log = Log(states, actions, answers, paid, said)
     for t in range(rounds):
         row = player(log.cut(t))
         chances[:, t] = row

@@ -10,7 +10,7 @@ t - L. Two players, trained by cross-entropy on fresh episodes:
 A round's features are the one-hot event and the one-hot number of the round. Chance is 1/4; with
 L <= 8 the window is enough.
 
-Shapes: B episodes of t rounds, t drawn from L … L+15 per batch, rounds counted from 0; E = 4 events.
+Shapes: B episodes of t rounds, t drawn from L … L+15 per batch, counted from 0; E = 4 events.
 """
 
 from dataclasses import dataclass
