@@ -37,7 +37,7 @@ from dipllm_lib.kto.repeated import STANDARD
 
 HAZARD = 1 / 20
 GOOD, BAD = 0, 1
-PAYS = {  # rules T/R/P/S: the usual ones, and some where GTFT and WSLS are better exploited
+PAYS = {  # rules T/R/P/S: the usual ones, and some where GTFT is better exploited
     "5/3/1/0": STANDARD,
     "5/2.75/2.5/0": Payoffs(reward=2.75, sucker=0.0, temptation=5.0, punishment=2.5),
 }

@@ -14,7 +14,7 @@ the mean, since censored episodes count as the rounds that were left.
 Shapes: one row per (seed, arm, ...) out of `run`; tidy tables with low and high out of the rest.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,7 +63,7 @@ def tasks(settings: KTOSettings, seed: int) -> tuple[list[Task], list[str]]:
     return found, [f"memory-{task.seed}" for task in found]
 
 
-def uniform(actions: int):
+def uniform(actions: int) -> Callable[[Log], np.ndarray]:
     """A player that plays every action alike."""
     return lambda log: np.full((len(log.states), actions), 1 / actions)
 
@@ -136,10 +136,9 @@ def changes(arena: Arena) -> list[tuple[str, str, str, bool]]:
         pairs = [(a, b) for a in arena.labels for b in arena.labels if a != b]
         return [("delta", a, b, told) for a, b in pairs for told in (True, False)]
     rules, found = tuple(arenas.PAYS), []
-    for partner in ("GTFT", "WSLS"):
-        for first, second in (rules, rules[::-1]):
-            pair = f"{partner} {first}", f"{partner} {second}"
-            found += [("payoffs", *pair, told) for told in (True, False)]
+    for first, second in (rules, rules[::-1]):
+        pair = f"GTFT {first}", f"GTFT {second}"
+        found += [("payoffs", *pair, told) for told in (True, False)]
     for first, second in (("TFT", "AllD"), ("AllD", "TFT"), ("AllC", "TFT"), ("TFT", "AllC")):
         found.append(("type", f"{first} {RULE}", f"{second} {RULE}", False))
     return found
