@@ -108,7 +108,7 @@ def _timeline(ax, document: Mapping) -> None:
         ax.text(step, 3.45, f" {game}", va="top", fontsize=7)
     lines = [*ax.get_lines()[: len(LOOKS)], other.get_lines()[0]]
     names = [one.get_label() for one in lines]
-    ax.legend(lines, names, ncols=5, loc="lower right", bbox_to_anchor=(1, 0.98), fontsize=7)
+    ax.legend(lines, names, ncols=5, loc="upper center", bbox_to_anchor=(0.5, -0.25))
 
 
 def _nothing(ax, words: str) -> None:

@@ -66,7 +66,7 @@ def change(table: pd.DataFrame, at: int, line: float, caption: str = "") -> Figu
     panels = list(table.groupby(["kind", "announced"], sort=False))
     across = min(3, len(panels))
     rows = -(-len(panels) // across)
-    figure, grid = plotting.axes(2, rows, across, squeeze=False, sharex=True)
+    figure, grid = plotting.axes(2, rows, across, squeeze=False)
     for ax in grid.flat[len(panels) :]:
         ax.remove()
     for ((kind, told), part), ax in zip(panels, grid.flat, strict=False):

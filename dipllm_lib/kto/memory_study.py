@@ -23,7 +23,7 @@ import pandas as pd
 from dipllm_lib.kto import adaptation, memory_players, recall
 from dipllm_lib.kto import arena as arenas
 from dipllm_lib.kto.arena import Arena, Log
-from dipllm_lib.kto.memory_players import ARMS, Size
+from dipllm_lib.kto.memory_players import ARMS, STORE, Size
 from dipllm_lib.run import seeding, stats
 from dipllm_lib.run.profiles_kto import KTOSettings
 
@@ -225,6 +225,32 @@ def curves(rows: Sequence[dict]) -> pd.DataFrame:
         for (kind, told, arm), own in groups.items()
         for t, value in enumerate(np.mean(own, axis=0).tolist())
     ])
+
+
+def claims(steady: pd.DataFrame, changed: pd.DataFrame) -> pd.DataFrame:
+    """Rows claim, what, value, low, high, verdict from `stationary` and `adapted`.
+
+    K11: the store raises consistency above that of the window (interval above 0) and does not lower
+    adaptivity (interval not below 0). K12: rounds to adapt of the store arm minus those of the
+    Bayes filter, by kind of change: reached where the difference is at most 1 round. A table
+    without consistency gives no K11.
+    """
+    rows = []
+    if "consistency" in steady:
+        own = steady.set_index("arm").loc[STORE]
+        for what, good, bad in (("consistency", 0.0, 0.0), ("adaptivity", -np.inf, 0.0)):
+            value, low, high = (own[f"{what}_gain{end}"] for end in ("", "_low", "_high"))
+            verdict = "failed" if high < bad else "reached" if low > good else "null"
+            rows.append(("K11", f"{what}, store minus window", value, low, high, verdict))
+    for (kind, told), part in changed.groupby(["kind", "announced"], sort=False):
+        own = part.set_index("arm")
+        gap = own.loc[STORE, "rounds"] - own.loc[BAYES, "rounds"]
+        ends = [
+            own.loc[STORE, f"rounds_{end}"] - own.loc[BAYES, "rounds"] for end in ("low", "high")
+        ]
+        words = f"rounds to adapt, store minus Bayes: {kind}, {'announced' if told else 'silent'}"
+        rows.append(("K12", words, gap, *ends, "reached" if gap <= 1 else "failed"))
+    return pd.DataFrame(rows, columns=["claim", "what", "value", "low", "high", "verdict"])
 
 
 def _interval(name: str, values, seed: int, resamples: int, label: str) -> dict[str, float]:

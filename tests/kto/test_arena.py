@@ -5,10 +5,12 @@ import pytest
 import torch
 
 from dipllm_lib.kto import arena as arenas
-from dipllm_lib.kto import memory_players, partner_types, pool, repeated
+from dipllm_lib.kto import bargaining_exact, memory_players, partner_types, pool, repeated
 from dipllm_lib.kto.arena import Bayes, Log
+from dipllm_lib.kto.bargaining import AlternatingOffers
 from dipllm_lib.kto.memory_players import ARMS, Player, Size
 from dipllm_lib.kto.repeated import IteratedPD, State
+from dipllm_lib.kto.rule_change import RuleChange
 from dipllm_lib.run import seeding
 
 GAME = arenas.repeated_game()
@@ -43,6 +45,26 @@ def test_bargaining_by_hand():
         assert found[k, 1, 0].max() == pytest.approx(most)
         assert found[k, 0, 0].max() == pytest.approx(2 * most)
         assert found[k, 1, 0].argmax() == round(10 * most)
+
+
+def test_bargaining_is_the_game_with_two_rounds():
+    """Whoever refuses gets all a round later, worth delta: the exact game keeps 1 - delta."""
+    game = arenas.bargaining()
+    for k, delta in enumerate(arenas.DELTAS):
+        plan = bargaining_exact.backward(AlternatingOffers(grid=10, rounds=2, delta=delta))
+        assert game.pays[k, plan.keep[0], 0] == pytest.approx(plan.values[0, 0])
+        assert (game.good[k, 0] == plan.accepts[0]).all()
+
+
+def test_a_change_pays_what_the_game_pays():
+    kinds = [GAME.index(f"GTFT {rule}") for rule in arenas.PAYS]
+    types, told = memory_players.paths(GAME, 12, [kinds[0]], kinds[1], 5, True)
+    log, _ = memory_players.play(uniform, GAME, types, told, seeding.child(0, "pays"))
+    before, after = (IteratedPD(12, pays=pays) for pays in arenas.PAYS.values())
+    rounds = tuple(zip(log.actions[0].tolist(), log.answers[0].tolist(), strict=True))
+    state = State(12, repeated.WORDS_LABELS, history=rounds)
+    assert log.paid[0].tolist() == RuleChange(before, after, 5).round_payoffs(state)[:, 0].tolist()
+    assert log.states[0, 1:].tolist() == [repeated.outcome(one, 0) for one in rounds]
 
 
 def test_regret_adds_up_to_what_is_lost():

@@ -1,6 +1,7 @@
 """The tasks and tables of memory: shapes, pairing of seeds, censoring, figures that are drawn."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from dipllm_lib.kto import adaptation, memory_figures, memory_players, memory_study, recall
@@ -50,6 +51,29 @@ def test_tables_and_figures(rows):
         memory_figures.change(curves, 6, adaptation.LINE),
     ):
         plotting.render(figure)
+
+
+def test_claims_by_hand():
+    steady = pd.DataFrame({"arm": memory_players.ARMS[:2], "consistency": 0.5})
+    for what, low, high in (("consistency", 0.1, 0.2), ("adaptivity", -0.1, 0.1)):
+        steady[f"{what}_gain"], steady[f"{what}_gain_low"] = 0.0, low
+        steady[f"{what}_gain_high"] = high
+    changed = pd.DataFrame({
+        "kind": "type",
+        "announced": False,
+        "arm": [memory_players.STORE, memory_study.BAYES],
+        "rounds": [4.0, 2.0],
+        "rounds_low": [3.0, 2.0],
+        "rounds_high": [5.0, 2.0],
+    })
+    found = memory_study.claims(steady, changed)
+    assert found["verdict"].tolist() == ["reached", "reached", "failed"]
+    assert found.iloc[2, 2:5].tolist() == [2.0, 1.0, 3.0]
+    worse = steady.assign(adaptivity_gain_high=-0.01, consistency_gain_low=-0.1)
+    verdicts = memory_study.claims(worse, changed)["verdict"]
+    assert verdicts.tolist() == ["null", "failed", "failed"]
+    short = steady.drop(columns="consistency")
+    assert memory_study.claims(short, changed)["claim"].tolist() == ["K12"]
 
 
 def test_probing_a_player_is_probing_its_policy():
