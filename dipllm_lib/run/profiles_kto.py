@@ -65,11 +65,11 @@ class KTOSettings(Settings):
     lm_budget: float = setting(800., 800., 800., "time budget of a decision", "ms", "the text")
     lm_resamples: int = setting(200, 1000, 2000, "bootstrap resamples of the intervals of notebook 09", "resamples", "chosen")
     # memory, consistency and change of rules
-    memory_seeds: int = setting(2, 8, 10, "independent learned players of each arm", "seeds", "chosen: time")
+    memory_seeds: int = setting(2, 6, 10, "independent learned players of each arm", "seeds", "chosen: time")
     memory_rounds: int = setting(10, 40, 100, "rounds of an episode; consistency needs 40", "rounds", "as ipd_rounds")
     memory_change: int = setting(4, 20, 20, "first round of the new rules, from 0", "round", "specification 8")
     memory_training: tuple = setting((4, 2, 16, .015), (60, 3, 24, .015), (300, 4, 64, .01), "iterations of play, updates of each, episodes, learning rate", "(iterations, updates, episodes, 1/step)", "chosen: regret has settled")
-    memory_recall: tuple = setting((30, 16, 64, .05), (200, 32, 320, .05), (300, 64, 640, .05), "steps of the recall task, episodes of each, episodes of its test, learning rate", "(steps, episodes, episodes, 1/step)", "chosen: recall has settled")
+    memory_recall: tuple = setting((30, 16, 64, .05), (300, 32, 320, .05), (300, 64, 640, .05), "steps of the recall task, episodes of each, episodes of its test, learning rate", "(steps, episodes, episodes, 1/step)", "chosen: recall has settled")
     memory_lags: tuple = setting((4, 16), (4, 16, 32), (4, 16, 32), "rounds between an event and the question for it", "rounds", "specification 8")
     memory_episodes: int = setting(4, 16, 64, "test episodes per partner or change, and seed", "episodes", "chosen: time")
     memory_resamples: int = setting(200, 2000, 10000, "resamples of seeds behind an interval", "resamples", "chosen")
