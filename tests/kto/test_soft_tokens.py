@@ -76,3 +76,34 @@ def test_without_a_mark_it_is_the_plain_policy(tiny, gifts):
     with soft_tokens.given(backbone, vectors(backbone, 1)):
         inside = SoftPolicy(backbone).log_probs(gifts)
     assert all(np.array_equal(a, b) for a, b in zip(plain, inside, strict=True))
+
+
+def test_a_small_model_learns_to_answer_from_its_store(tiny, gifts):
+    """One prompt, two pasts: the right answer is the other's first move, ten rounds ago, which the
+    prompt does not show. All weights are trained."""
+    backbone = tiny()
+    width = backbone.head.shape[1]
+    store, projection = KeyValueStore(width, seed=1), Projection(backbone, seed=1)
+    rounds = soft_tokens.embed(backbone, ["Past accept.", "Past refuse.", "Past give."])
+    policy = SoftPolicy(backbone)
+    contexts = [soft_tokens.place(gifts[0], k) for k in (0, 1)]
+    question = soft_tokens.embed(backbone, [gifts[0].prompt]).expand(2, -1)
+
+    def inputs():
+        store.clear()
+        store.write(rounds[:2])  # the first round differs, the other nine do not
+        for _ in range(9):
+            store.write(rounds[2].expand(2, -1))
+        return projection(store.read(question))
+
+    weights = [p for m in (store, projection, backbone.model) for p in m.parameters()]
+    optimiser = torch.optim.Adam(weights, 0.01)
+    for _ in range(100):
+        with soft_tokens.given(backbone, inputs()):
+            first, second = policy.scores(contexts)
+        optimiser.zero_grad()
+        (-first[0] - second[1]).backward()
+        optimiser.step()
+    with torch.no_grad(), soft_tokens.given(backbone, inputs()):
+        chances = np.exp(policy.log_probs(contexts))
+    assert chances[0, 0] > 0.9 and chances[1, 1] > 0.9
