@@ -212,13 +212,14 @@ class _Asked:
 
 def _cached(wiring: Wiring, contexts: Sequence[Context]) -> list[float]:
     """KL between what a cache returns and what is computed without it; both one at a time, as an
-    agent does. Each distinct context once."""
+    agent does, each distinct context once. Without a cache there is nothing to bypass."""
+    if not wiring.cache:
+        return [0.0] * len(contexts)
     store, seen = StrategyCache("graph"), {}
     for own in dict.fromkeys(contexts):
         key = store.key(wiring.game, own.key, "", "")
         store.put(key, wiring.executor.log_probs([own])[0])
-        hit = store.get(key) if wiring.cache else wiring.executor.log_probs([own])[0]
-        seen[own] = divergence(hit, wiring.executor.log_probs([own])[0])
+        seen[own] = divergence(store.get(key), wiring.executor.log_probs([own])[0])
     return [seen[own] for own in contexts]
 
 
