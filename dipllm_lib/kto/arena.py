@@ -21,7 +21,9 @@ posterior, types taken as fixed from now on:
     w_t(k) ∝ ((1 - h) w_(t-1)(k) + h w_0(k)) P_k(b | s, a) [pay_k(a, b) is what was paid]
 
 The rules are told at the start, and where a change is announced: they hold from then on for sure,
-and what was believed of the opponent is kept. How the opponent plays is never told.
+and what was believed of the opponent is kept. How the opponent plays is never told. It tries
+nothing for the sake of what it would learn, so it is a line to compare with, and no bound. The
+values do know of a change in advance: the round before one has regret too.
 
 Shapes: K types, S = 1 + 2 A states, A actions, B episodes, T rounds.
 """
