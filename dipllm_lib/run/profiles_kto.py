@@ -77,6 +77,19 @@ class KTOSettings(Settings):
     league_bargain: tuple = setting((3, 10), (6, 20), (6, 100), "rounds and grid of alternating offers", "(rounds, steps)", "chosen: time")
     league_delta: float = setting(.9, .9, .9, "discount of alternating offers", "1", "chosen")
     league_resamples: int = setting(200, 2000, 10000, "resamples behind the intervals of the league", "resamples", "chosen")
+    # memory, consistency and change of rules
+    memory_seeds: int = setting(2, 6, 10, "independent learned players of each arm", "seeds", "chosen: time")
+    memory_rounds: int = setting(10, 40, 100, "rounds of an episode; consistency needs 40", "rounds", "as ipd_rounds")
+    memory_change: int = setting(4, 20, 20, "first round of the new rules, from 0", "round", "specification 8")
+    memory_training: tuple = setting((4, 2, 16, .015), (60, 3, 24, .015), (300, 4, 64, .01), "iterations of play, updates of each, episodes, learning rate", "(iterations, updates, episodes, 1/step)", "chosen: regret has settled")
+    memory_recall: tuple = setting((30, 16, 64, .05), (300, 32, 320, .05), (300, 64, 640, .05), "steps of the recall task, episodes of each, episodes of its test, learning rate", "(steps, episodes, episodes, 1/step)", "chosen: recall has settled")
+    memory_lags: tuple = setting((4, 16), (4, 16, 32), (4, 16, 32), "rounds between an event and the question for it", "rounds", "specification 8")
+    memory_episodes: int = setting(4, 16, 64, "test episodes per partner or change, and seed", "episodes", "chosen: time")
+    memory_resamples: int = setting(200, 2000, 10000, "resamples of seeds behind an interval", "resamples", "chosen")
+    # the influence graph: `influence_states` are its states
+    influence_grounds: int = setting(2, 16, 64, "states whose forecast is taken again without each past round", "states", "chosen: time")
+    influence_tabular_rounds: int = setting(10, 40, 60, "rounds of training of the tabular executors", "rounds", "as objective_rounds")
+    influence_resamples: int = setting(200, 2000, 10000, "resamples of states behind an interval", "resamples", "chosen")
     # structured negotiation in Diplomacy
     press_games: int = setting(7, 84, 70, "games of each main arm with press, and without press as many as the largest arm has", "games", "chosen: seats rotate, so a multiple of 7; the issue asks for 70")
     press_arm_games: int = setting(7, 28, 70, "games of each arm that compares negotiators or effects, twice that for the negotiator with three phases", "games", "chosen: time")
