@@ -148,7 +148,7 @@ def parameters(rows: Sequence[dict], seed: int, resamples: int) -> pd.DataFrame:
 
 @dataclass(frozen=True, eq=False)
 class Remembered:
-    """A policy that computes no context twice: the modeller is asked for forecasts and for edges."""
+    """A policy that computes no context twice: the modeller gives forecasts and edges."""
 
     policy: Policy
     known: influence.Distributions = field(default_factory=influence.Distributions)
