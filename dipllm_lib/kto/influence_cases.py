@@ -17,7 +17,7 @@ Shapes: N states per seed; a seed's number is the mean over its states.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -41,7 +41,7 @@ from dipllm_lib.kto.bargaining import AlternatingOffers
 from dipllm_lib.kto.bargaining import State as Talks
 from dipllm_lib.kto.influence import PARAMETERS
 from dipllm_lib.kto.lm_policy import BASE, LMPolicy
-from dipllm_lib.kto.policies import Policy, TabularPolicy
+from dipllm_lib.kto.policies import Context, Policy, Rows, TabularPolicy
 from dipllm_lib.kto.repeated import IteratedPD, State
 from dipllm_lib.kto.tabular import Objective
 from dipllm_lib.kto.ultimatum import State as Offer
@@ -146,6 +146,19 @@ def parameters(rows: Sequence[dict], seed: int, resamples: int) -> pd.DataFrame:
     return pd.DataFrame(found)
 
 
+@dataclass(frozen=True, eq=False)
+class Remembered:
+    """A policy that computes no context twice: the modeller gives forecasts and edges."""
+
+    policy: Policy
+    known: influence.Distributions = field(default_factory=influence.Distributions)
+
+    def log_probs(self, contexts: Sequence[Context]) -> Rows:
+        """Those of the policy."""
+        self.known.compute([(self.policy, context) for context in contexts])
+        return [self.known.of(self.policy, context) for context in contexts]
+
+
 @dataclass(frozen=True)
 class Named:
     """The forecast that the executor reads, the most likely member of the pool, of states that
@@ -198,7 +211,7 @@ def language(
     """The trained roles of a backbone in the repeated game, all connected but for a store, which
     they were not trained with. payoff: of setting A in the coordinator's prompt."""
     seen, own = pool.watched(rounds), pool.catalogue(rounds)["repeated"]
-    modeller = LMPolicy(backbone, roles.OPPONENT)
+    modeller = Remembered(LMPolicy(backbone, roles.OPPONENT))
     asked = [(at.state, at.player) for at in given]
     asked += [(s, at.player) for at in given for s in swapped(at.state, at.player)]
     variant = coordinator.Variant("repeated", coordinator.TRAINING, own)
