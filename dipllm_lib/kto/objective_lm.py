@@ -10,12 +10,14 @@ adapter of the untrained base. The loss is the one of the tables: `tabular.by_lo
 derivative by every log pi(a|h), and the model is stepped along the sum of derivative times
 log-probability, whose gradient is that of the loss. Payoffs are exact, over A(h).
 
-One seed: a demonstration that the same code moves a language model, no statistics.
+One seed of each: a demonstration that the same code moves a language model. `pt_kto` has several,
+which differ in adapter and draws: `by_seed`.
 """
 
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pandas as pd
 import torch
 
 from dipllm_lib.kto import language, objective_tasks, proposers, tabular
@@ -25,13 +27,14 @@ from dipllm_lib.kto.lm_policy import LMPolicy
 from dipllm_lib.kto.policies import Context
 from dipllm_lib.kto.ultimatum import PROPOSER, Ultimatum
 from dipllm_lib.lm import adapters, steps
-from dipllm_lib.run import seeding
+from dipllm_lib.run import seeding, stats
 from dipllm_lib.run.profiles_kto import KTOSettings
 
 ARMS = ("sft", "wmle", "wmle, mean V", "a2c", "kto", "pt_kto", "pt_pair")
 LETTERS = ("A", "F")
 DEFAULT = "equal_split"  # reference of the ultimatum
 NAME = "objective"  # of the adapter
+MAIN = "pt_kto"  # the arm of several seeds
 
 
 @dataclass(frozen=True)
@@ -44,9 +47,11 @@ class Task:
 
 
 def tasks(settings: KTOSettings, seed: int) -> tuple[list[Task], list[str]]:
-    """One task per arm, with its key."""
+    """One task per arm, further seeds of `pt_kto` behind them, with their keys."""
     found = [Task(arm, seed, settings) for arm in ARMS]
-    return found, [f"lm-{arm.replace(', ', '_').replace(' ', '_')}-{seed}" for arm in ARMS]
+    found += [Task(MAIN, seed + k, settings) for k in range(1, settings.objective_lm_seeds)]
+    names = [one.arm.replace(", ", "_").replace(" ", "_") for one in found]
+    return found, [f"lm-{name}-{one.seed}" for name, one in zip(names, found, strict=True)]
 
 
 def contexts() -> list[Context]:
@@ -70,7 +75,7 @@ def problem(expected: bool) -> proposers.Proposers:
 
 
 def run(task: Task) -> list[dict]:
-    """Rows arm, setting, step, value, offer, legal_mass of a training; step 0 is the base."""
+    """Rows arm, seed, setting, step, value, offer, mean_offer of a training; step 0 is the base."""
     own = task.settings
     backbone = language.bare(Recipe.of(own, task.seed), "float32")
     for parameter in backbone.model.parameters():
@@ -111,6 +116,7 @@ def _rows(task, policy, asked, game, step: int) -> list[dict]:
     return [
         {
             "arm": task.arm,
+            "seed": task.seed,
             "setting": letter,
             "step": step,
             "value": float(values[k]),
@@ -119,3 +125,18 @@ def _rows(task, policy, asked, game, step: int) -> list[dict]:
         }
         for k, letter in enumerate(LETTERS)
     ]
+
+
+def by_seed(rows: pd.DataFrame, rng: np.random.Generator, resamples: int) -> pd.DataFrame:
+    """Where `pt_kto` ends: columns setting, share (of the best payoff, mean over seeds) with low and
+    high (95 %), lowest, best_offer (seeds whose most likely offer is the best one), seeds."""
+    own = rows[(rows["arm"] == MAIN) & (rows["step"] == rows["step"].max())]
+    worth = (1 - proposers.OFFERS) * proposers.people()
+    found = []
+    for letter, ends in own.groupby("setting", sort=False):
+        share = ends["value"] / worth.max()
+        mean, low, high = stats.mean_interval(share, rng, resamples)
+        right = int((ends["offer"] == proposers.OFFERS[worth.argmax()]).sum())
+        row = {"setting": letter, "share": mean, "low": low, "high": high}
+        found.append(row | {"lowest": share.min(), "best_offer": right, "seeds": len(ends)})
+    return pd.DataFrame(found)

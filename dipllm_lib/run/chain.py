@@ -285,6 +285,7 @@ GRAPH = (
             "10c_meta": STATISTICAL,
             "10c_meta_seeds": STATISTICAL,
             "10c_lm": TRAINING,
+            "10c_lm_seeds": TRAINING,
             "10c_contrasts": STATISTICAL,
             "10c_values": STATISTICAL,
         },

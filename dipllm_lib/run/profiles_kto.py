@@ -36,7 +36,8 @@ class KTOSettings(Settings):
     cem_rounds: int = setting(2, 8, 8, "rounds of the cross-entropy method", "rounds", "chosen")
     cem_population: int = setting(8, 16, 16, "candidates per round, a quarter of them elite", "candidates", "chosen")
     objective_bootstrap: int = setting(200, 2000, 10000, "resamples behind an interval over seeds", "resamples", "chosen")
-    # the same with a language model, one seed
+    # the same with a language model
+    objective_lm_seeds: int = setting(1, 5, 10, "trainings of `pt_kto`; the other objectives have one", "seeds", "chosen: time")
     objective_lm_rounds: int = setting(2, 10, 50, "rounds, each with a new reference policy", "rounds", "chosen: time")
     objective_lm_steps: int = setting(3, 4, 20, "AdamW steps per round", "steps", "chosen: time")
     objective_lm_rate: float = setting(3e-3, 3e-4, 2e-5, "learning rate of AdamW, falls to 0 over all steps", "1/step", "lowered once: at 1e-3 three of seven objectives held to one offer by the tenth step of seed 0")

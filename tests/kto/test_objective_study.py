@@ -143,3 +143,21 @@ def test_a_language_model_is_moved_by_every_objective():
         assert [row["step"] for row in rows] == [0, 0, 1, 1, 2, 2]
         assert rows[0]["value"] != rows[-2]["value"]
     objective_figures.language(pd.DataFrame(rows))
+
+
+def test_several_seeds_of_the_main_arm_by_hand():
+    tasks, keys = objective_lm.tasks(dataclasses.replace(SMALL, objective_lm_seeds=3), 4)
+    assert [(task.arm, task.seed) for task in tasks[-2:]] == [("pt_kto", 5), ("pt_kto", 6)]
+    assert keys[-1] == "lm-pt_kto-6" and len(set(keys)) == len(objective_lm.ARMS) + 2
+    ends = [(0, 0.4, 0.5748), (1, 0.4, 0.5526), (2, 0.3, 0.5173)]
+    rows = [
+        {"arm": "pt_kto", "seed": seed, "setting": "A", "step": 2, "value": value, "offer": offer}
+        for seed, offer, value in ends
+    ]
+    rows += [row | {"step": 1, "value": 0.0} for row in rows]
+    rows.append(rows[0] | {"arm": "sft", "value": 0.1})
+    found = objective_lm.by_seed(pd.DataFrame(rows), seeding.child(0, "test"), 50).iloc[0]
+    # the best offer, .40, is worth .5748 (specification 4.3)
+    assert found["share"] == pytest.approx((1 + 0.96138 + 0.89997) / 3, abs=2e-4)
+    assert found["lowest"] == pytest.approx(0.89997, abs=2e-4)
+    assert (found["best_offer"], found["seeds"]) == (2, 3)
