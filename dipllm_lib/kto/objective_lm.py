@@ -128,8 +128,8 @@ def _rows(task, policy, asked, game, step: int) -> list[dict]:
 
 
 def by_seed(rows: pd.DataFrame, rng: np.random.Generator, resamples: int) -> pd.DataFrame:
-    """Where `pt_kto` ends: columns setting, share (of the best payoff, mean over seeds) with low and
-    high (95 %), lowest, best_offer (seeds whose most likely offer is the best one), seeds."""
+    """Where `pt_kto` ends, over seeds: columns setting, share (of the best payoff, mean) with low
+    and high (95 %), lowest, best_offer (seeds whose most likely offer is the best one), seeds."""
     own = rows[(rows["arm"] == MAIN) & (rows["step"] == rows["step"].max())]
     worth = (1 - proposers.OFFERS) * proposers.people()
     found = []
