@@ -215,6 +215,8 @@ def _share(mean: float, low: float, high: float, other: float, factor: float) ->
     """|other - mean| in half-widths of the widened interval on that side."""
     if math.isnan(mean) and math.isnan(other):  # a row that only the paper has
         return 0.0
+    if math.isnan(mean) or math.isnan(other):
+        return math.inf
     half = factor * (high - mean if other > mean else mean - low)
     gap = abs(other - mean)
     return 0.0 if gap == 0 else gap / half if half > 0 else math.inf

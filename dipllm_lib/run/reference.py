@@ -155,9 +155,8 @@ def _make(run: Run, root: Path, data: Path, figures: Path, notebooks: Path, read
             png = (run.figures / f"{name}.png").read_bytes()
             files.write_bytes(figures / f"{name}.png", kept.picture(png, source))
         _keep_copy(run, notebook, data, notebooks / f"{notebook.name}.ipynb", source, words)
-    for path in files.inside(data):
-        if path.suffix != ".gz":
-            kept.check_text(path.read_text(encoding="utf-8"), path.name, words)
+    for name, text in kept.texts(data):
+        kept.check_text(text, name, words)
     manifest = _manifest(run, root, dict(zip(FOLDERS, (data, figures, notebooks), strict=True)))
     files.write_text(data / "MANIFEST.json", files.to_json(manifest, indent=1) + "\n")
     small = [*files.inside(data), *files.inside(figures)]

@@ -43,6 +43,18 @@ def table_text(folder: Path, name: str) -> str | None:
     return gzip.decompress(packed.read_bytes()).decode("utf-8") if packed.exists() else None
 
 
+def texts(folder: Path) -> list[tuple[str, str]]:
+    """(file name, text) of every file in a folder of kept data."""
+    found = []
+    for path in files.inside(folder):
+        data = path.read_bytes()
+        found.append((
+            path.name,
+            (gzip.decompress(data) if path.suffix == ".gz" else data).decode(),
+        ))
+    return found
+
+
 def read_table(folder: Path, name: str) -> pd.DataFrame:
     """A kept table. Raises Refused if `folder` does not have it."""
     text = table_text(folder, name)

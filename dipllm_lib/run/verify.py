@@ -103,10 +103,11 @@ def _verdicts(
             strict = exact and rule.kind != "timing"
             verdict = _verdict(run.data, reference, name, EXACT if strict else rule)
             found.append(_with_own_rule(verdict, run.data, reference, rule))
-        for name in kept.kept_tables(reference):
-            if places.number(name) == notebook.number and name not in notebook.tables:
-                text = "only the reference has this table"
-                found.append(Verdict(name, "exact", False, "file", text))
+    stated = {name for notebook in run.graph for name in notebook.tables}
+    for name in kept.kept_tables(reference):
+        if name not in stated:
+            text = "only the reference has this table"
+            found.append(Verdict(name, "exact", False, "file", text))
     return found
 
 
