@@ -96,16 +96,17 @@ def _short(value: object) -> str:
 
 
 def _keys(own: pd.DataFrame, reference: pd.DataFrame) -> list[str]:
-    """The first columns, equal in both and no floats, that tell rows apart as well as all do."""
-    names = [
-        name
-        for name in own.columns
-        if not pd.api.types.is_float_dtype(own[name]) and _equal(own[name], reference[name]).all()
-    ]
-    for count in range(1, len(names)):
+    """The first columns, equal in both, that tell all rows apart: texts and integers, then floats.
+
+    Without such columns the texts and integers.
+    """
+    equal = [name for name in own.columns if _equal(own[name], reference[name]).all()]
+    words = [name for name in equal if not pd.api.types.is_float_dtype(own[name])]
+    names = words + [name for name in equal if name not in words]
+    for count in range(1, len(names) + 1):
         if not own.duplicated(names[:count]).any():
             return names[:count]
-    return names
+    return words
 
 
 def named_rows(

@@ -137,6 +137,15 @@ def test_rows_are_named_by_the_first_texts_and_integers_that_tell_them_apart():
     )
 
 
+def test_floats_are_keys_where_texts_do_not_tell_rows_apart():
+    own = pd.DataFrame({"game": ["a", "a"], "x": [1.0, 2.0], "lam": [0.5, 1.5], "n": [7, 7]})
+    rows = verdict(own, own.assign(x=[1.0, 3.0]), EXACT).rows
+    assert rows == ("line 3, game a, n 7, lam 1.5: x 2, reference 3",)
+    alike = own.assign(lam=0.5, x=2.0)
+    rows = verdict(alike, changed(alike, 1, "x", 3.0), EXACT).rows
+    assert rows == ("line 3, game a, n 7: x 2, reference 3",)
+
+
 def test_all_columns_of_a_row_are_named_and_a_key_that_differs_is_no_key():
     other = changed(changed(GAMES, 1, "one", "search"), 1, "share", 0.1)
     assert verdict(GAMES, other, EXACT).rows == (
