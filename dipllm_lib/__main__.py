@@ -11,7 +11,7 @@ import json
 import sys
 from collections.abc import Iterator
 
-from dipllm_lib.run import parallel, pipeline, profiles
+from dipllm_lib.run import pipeline, profiles, task_env
 from dipllm_lib.run.places import Refused
 
 DIFF, POSITIONS = "rules-diff", 4000
@@ -50,7 +50,7 @@ def parser() -> argparse.ArgumentParser:
     made["reproduce"].add_argument("--only", metavar="NN", help="run notebook NN alone")
     made["reproduce"].add_argument("--force", action="store_true", help="run unchanged ones too")
     made["reproduce"].add_argument(
-        "--backend", choices=parallel.BACKENDS, default="process", help="what runs the workers"
+        "--backend", choices=task_env.BACKENDS, default="process", help="what runs the workers"
     )
     made["reproduce"].add_argument(
         "--address", metavar="HOST:PORT", help="a running Ray; one is started here without"
@@ -141,7 +141,7 @@ def main(words: list[str] | None = None) -> int:
 def _backend(chosen: argparse.Namespace, profile: profiles.Profile) -> Iterator[None]:
     """Inside the block kernels that are started run their workers where the flags say."""
     if chosen.backend == "process":
-        with parallel.variables({parallel.BACKEND: None}):
+        with task_env.variables({task_env.BACKEND: None}):
             yield
         return
     from dipllm_lib.run import ray_backend
@@ -150,7 +150,7 @@ def _backend(chosen: argparse.Namespace, profile: profiles.Profile) -> Iterator[
     with ray_backend.cluster(chosen.address, cpus, profile.task_threads) as (address, kinds):
         if len(kinds) > 1:
             _note(f"processors differ ({', '.join(kinds)}): so may the last bits of results")
-        with parallel.variables({parallel.BACKEND: "ray", ray_backend.ADDRESS: address}):
+        with task_env.variables({task_env.BACKEND: "ray", ray_backend.ADDRESS: address}):
             yield
 
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 
 from dipllm_lib.dip import atlas, game, policies
-from dipllm_lib.run import parallel, ray_backend, ray_connect
+from dipllm_lib.run import parallel, ray_backend, ray_connect, task_env
 
 WORKERS = 2
 
@@ -38,7 +38,7 @@ def bench_parallel(quick: bool, note: Callable[[str], None]) -> list[dict]:
     start = time.perf_counter()
     with ray_backend.cluster(None, WORKERS):
         note(f"Ray on this machine: started in {time.perf_counter() - start:.1f} s")
-        with parallel.variables({parallel.BACKEND: "ray"}):
+        with task_env.variables({task_env.BACKEND: "ray"}):
             rows.append(_row("workers of Ray", count, alone, _wall(tasks, WORKERS, passes), note))
     return rows
 

@@ -25,7 +25,7 @@ LIMIT = 6  # Xu et al. 2025, B.2
 
 
 class Anchor(Protocol):
-    """What `anchor` needs of a policy."""
+    """What `anchor` needs of a policy; `search` needs an explicit one on top."""
 
     def conditional(self, turn: Turn, prefix: Joint = ()) -> np.ndarray:
         """Probabilities (K,) of `turn.options(prefix)`."""
@@ -78,7 +78,7 @@ class Narrowing:
     def __init__(
         self,
         mode: str = "legal",
-        anchor=None,
+        anchor: Anchor | None = None,
         limit: int = LIMIT,
         settings: SearchSettings | None = None,
     ):

@@ -22,7 +22,6 @@ from dipllm_lib.kto.memory import SIZE, KeyValueStore
 from dipllm_lib.run import seeding
 
 EVENTS, WINDOW, SPARE = 4, 8, 16
-LAGS = (4, 16, 32)
 ARMS = ("window", "window + store")
 
 

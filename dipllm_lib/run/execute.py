@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from dipllm_lib.run import files, guards, parallel, seeding
+from dipllm_lib.run import files, guards, seeding, task_env
 from dipllm_lib.run.places import Refused
 from dipllm_lib.run.profiles import Profile
 
@@ -89,7 +89,7 @@ def check(path: Path, parameters: dict) -> None:
 
 def environment(profile: Profile) -> dict[str, str | None]:
     """The variables of a notebook's kernel; None removes one."""
-    threads = {name: str(profile.task_threads) for name in parallel.THREAD_VARIABLES}
+    threads = {name: str(profile.task_threads) for name in task_env.THREAD_VARIABLES}
     threads |= {name: str(profile.threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
     return {
         **threads,
@@ -142,7 +142,7 @@ def run(path: Path, parameters: dict, copy: Path, profile: Profile) -> None:
     """Run `path` into the executed `copy` and judge it. Raises Failed, before the start Refused."""
     check(path, parameters)
     copy.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryFile() as log, parallel.variables(environment(profile)):
+    with tempfile.TemporaryFile() as log, task_env.variables(environment(profile)):
         try:
             notebook = _call(path, parameters, copy, log)
         except Failed:

@@ -23,17 +23,9 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import connection
 
 from dipllm_lib.run import progress, seeding
+from dipllm_lib.run.task_env import BACKEND, BACKENDS, THREAD_VARIABLES, name, variables
 
-BACKEND = "DIPLLM_BACKEND"
-BACKENDS = ("process", "ray")
 WATCH = 0.5  # seconds between two looks at the parent
-THREAD_VARIABLES = (
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "NUMEXPR_NUM_THREADS",
-    "VECLIB_MAXIMUM_THREADS",
-)
 
 
 def map(
@@ -118,32 +110,6 @@ def _in_workers(function: Callable, tasks: list, workers: int, task_threads: int
             writer.close()
             pool.shutdown(wait=False, cancel_futures=True)
             reader.close()
-
-
-def name(function: Callable) -> str:
-    """`module.function`, for messages."""
-    while isinstance(function, functools.partial):
-        function = function.func
-    return f"{function.__module__}.{function.__qualname__}"
-
-
-@contextlib.contextmanager
-def variables(wanted: dict[str, str | None]) -> Iterator[None]:
-    """Inside the block os.environ is changed as `wanted` (None removes), then as before."""
-    before = {name: os.environ.get(name) for name in wanted}
-    _set(wanted)
-    try:
-        yield
-    finally:
-        _set(before)
-
-
-def _set(wanted: dict[str, str | None]) -> None:
-    for name, value in wanted.items():
-        if value is None:
-            os.environ.pop(name, None)
-        else:
-            os.environ[name] = value
 
 
 def _start_worker(parent: int, reader, task_threads: int, torch: bool) -> None:

@@ -78,8 +78,14 @@ class KTOSettings(Settings):
     league_bargain: tuple = setting((3, 10), (6, 20), (6, 100), "rounds and grid of alternating offers", "(rounds, steps)", "chosen: time")
     league_delta: float = setting(.9, .9, .9, "discount of alternating offers", "1", "chosen")
     league_resamples: int = setting(200, 2000, 10000, "resamples behind the intervals of the league", "resamples", "chosen")
+    # a round of the league with the language model as executor
+    league_lm_steps: int = setting(4, 30, 400, "training steps of the executor in a round of the league", "steps", "chosen: time")
+    league_lm_rounds: int = setting(1, 1, 6, "rounds of the league with the language model", "rounds", "specification 13: 1, and 6 in paper")
+    league_lm_episodes: int = setting(8, 40, 400, "episodes with a member that is drawn once per batch of them", "episodes", "chosen: time")
+    league_lm_batches: int = setting(3, 12, 40, "members drawn per round, by their weights", "draws", "chosen: time")
+    league_lm_rate: float = setting(1e-3, 1.6e-4, 2e-5, "learning rate of AdamW in the league", "1/step", "as the peak of notebook 09")
     # memory, consistency and change of rules
-    memory_seeds: int = setting(2, 6, 10, "independent learned players of each arm", "seeds", "chosen: time")
+    memory_seeds: int = setting(2, 5, 10, "independent learned players of each arm", "seeds", "chosen: time")
     memory_rounds: int = setting(10, 40, 100, "rounds of an episode; consistency needs 40", "rounds", "as ipd_rounds")
     memory_change: int = setting(4, 20, 20, "first round of the new rules, from 0", "round", "specification 8")
     memory_training: tuple = setting((4, 2, 16, .015), (60, 3, 24, .015), (300, 4, 64, .01), "iterations of play, updates of each, episodes, learning rate", "(iterations, updates, episodes, 1/step)", "chosen: regret has settled")
@@ -92,7 +98,7 @@ class KTOSettings(Settings):
     influence_tabular_rounds: int = setting(10, 40, 60, "rounds of training of the tabular executors", "rounds", "as objective_rounds")
     influence_resamples: int = setting(200, 2000, 10000, "resamples of states behind an interval", "resamples", "chosen")
     # structured negotiation in Diplomacy
-    press_games: int = setting(7, 84, 70, "games of each main arm with press, and without press as many as the largest arm has", "games", "chosen: seats rotate, so a multiple of 7; the issue asks for 70")
+    press_games: int = setting(7, 70, 70, "games of each main arm with press, and without press as many as the largest arm has", "games", "chosen: seats rotate, so a multiple of 7; the issue asks for 70")
     press_arm_games: int = setting(7, 28, 70, "games of each arm that compares negotiators or effects, twice that for the negotiator with three phases", "games", "chosen: time")
     press_last_year: int = setting(1901, 1904, 1908, "a game with press ends after this year's adjustments", "year", "chosen: time")
     press_candidates: int = setting(6, 12, 32, "most probable joint orders of a power in a movement phase, before those that agreements need", "joint orders", "chosen: time")
@@ -101,5 +107,12 @@ class KTOSettings(Settings):
     press_lam: float = setting(.01, .01, .01, "strength of the anchor in the choice of orders, lambda", "share of SoS", "as search_lam")
     press_temperature: float = setting(.1, .1, .1, "temperature of play, in all phases", "1", "as anchor_play")
     press_eta: float = setting(.02, .02, .02, "price of an own breach under the effect `priced`", "share of SoS", "specification 10.2, chosen")
+    # a negotiator with a language model
+    press_lm_games: int = setting(1, 7, 70, "games with one power that negotiates with the language model, seats rotated, each with its control", "games", "chosen: time")
+    press_lm_last_year: int = setting(1901, 1902, 1908, "these games end after this year's adjustments", "year", "specification 13")
+    press_lm_logs: int = setting(1, 7, 70, "games of scripted negotiators whose messages it learns from", "games", "chosen: time")
+    press_lm_contexts: int = setting(4, 8, 128, "contexts per training step", "contexts", "as contexts")
+    press_lm_steps: tuple = setting((4, 4), (60, 30), (1000, 1000), "training steps of imitation and of `pt_kto` on the labelled messages", "(steps, steps)", "chosen: time")
+    press_lm_rate: tuple = setting((3e-3, 1e-3), (1e-3, 1.6e-4), (2e-5, 2e-5), "peak learning rates of the two", "(1/step, 1/step)", "as notebook 09")
     press_resamples: int = setting(200, 2000, 10000, "resamples of games behind an interval", "resamples", "chosen")
 # fmt: on

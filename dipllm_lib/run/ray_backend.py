@@ -27,7 +27,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from types import ModuleType
 
-from dipllm_lib.run import parallel, places, provenance, seeding, sources
+from dipllm_lib.run import places, provenance, seeding, sources, task_env
 from dipllm_lib.run.places import Refused
 from dipllm_lib.run.ray_connect import RETRIES, connect, line
 
@@ -145,7 +145,7 @@ def compute(function: Callable, tasks: list, workers: int, task_threads: int) ->
     most = workers * len(_machines(ray, task_threads))
     run = _remote(ray, _task, task_threads)
     waiting, running, done = iter(enumerate(tasks)), {}, {}
-    with _mark() as mark, _told(ray, parallel.name(function)):
+    with _mark() as mark, _told(ray, task_env.name(function)):
         shared = ray.put(_shared(function, task_threads, mark))
         try:
             for wanted in range(len(tasks)):
@@ -191,11 +191,11 @@ def environment(task_threads: int) -> dict[str, str]:
     """The variables of a worker: those of a worker process, and where to find the package."""
     found = {name: os.environ.get(name, value) for name, value in seeding.VARIABLES.items()}
     found |= {name: value for name, value in os.environ.items() if name.startswith(PASSED)}
-    found |= {name: str(task_threads) for name in parallel.THREAD_VARIABLES}
+    found |= {name: str(task_threads) for name in task_env.THREAD_VARIABLES}
     paths = [str(places.root()), os.environ.get("PYTHONPATH", "")]
     return found | {
         "DIPLLM_HOME": str(places.home()),
-        parallel.BACKEND: "process",
+        task_env.BACKEND: "process",
         "PYTHONPATH": os.pathsep.join(filter(None, paths)),
     }
 

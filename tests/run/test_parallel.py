@@ -9,7 +9,7 @@ import time
 import psutil
 import pytest
 
-from dipllm_lib.run import parallel
+from dipllm_lib.run import parallel, task_env
 
 RAISE = "(_ for _ in ()).throw(ValueError('a task'))"
 
@@ -48,7 +48,7 @@ def test_variables_are_restored(monkeypatch):
     monkeypatch.setenv("DIPLLM_A", "7")
     monkeypatch.setenv("DIPLLM_B", "8")
     monkeypatch.delenv("DIPLLM_C", raising=False)
-    with parallel.variables({"DIPLLM_A": "1", "DIPLLM_B": None, "DIPLLM_C": "3"}):
+    with task_env.variables({"DIPLLM_A": "1", "DIPLLM_B": None, "DIPLLM_C": "3"}):
         assert os.environ["DIPLLM_A"] == "1" and os.environ["DIPLLM_C"] == "3"
         assert "DIPLLM_B" not in os.environ
     assert os.environ["DIPLLM_A"] == "7" and os.environ["DIPLLM_B"] == "8"

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from dipllm_lib.dip import ladder
-from dipllm_lib.run import parallel, profiles, ray_backend, ray_connect
+from dipllm_lib.run import parallel, profiles, ray_backend, ray_connect, task_env
 from dipllm_lib.run.places import Refused
 
 pytestmark = [
@@ -43,7 +43,7 @@ os.kill(int(path.read_text()), 9)
 def started(tmp_path_factory):
     """A Ray of two workers on this machine; the package."""
     folder = tmp_path_factory.mktemp("home")
-    with parallel.variables({"DIPLLM_HOME": str(folder)}), ray_backend.cluster(None, 2) as found:
+    with task_env.variables({"DIPLLM_HOME": str(folder)}), ray_backend.cluster(None, 2) as found:
         assert found[0].startswith("127.0.0.1:") and len(found[1]) == 1
         yield sys.modules["ray"]
 
@@ -59,7 +59,7 @@ def three_ways(function, tasks: list) -> list[str]:
     """Results as JSON: in this process, in two worker processes, on Ray."""
     found = []
     for workers, backend in ((1, "process"), (2, "process"), (2, "ray")):
-        with parallel.variables({"DIPLLM_BACKEND": backend}):
+        with task_env.variables({"DIPLLM_BACKEND": backend}):
             found.append(json.dumps(parallel.map(function, tasks, workers, 1)))
     return found
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dipllm_lib import __main__ as cli
-from dipllm_lib.run import parallel, ray_backend, ray_connect
+from dipllm_lib.run import parallel, ray_backend, ray_connect, task_env
 from dipllm_lib.run.places import Refused
 
 SMOKE = ["reproduce", "--profile", "smoke"]
@@ -104,7 +104,7 @@ def test_environment_of_a_worker(home, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", "elsewhere")
     monkeypatch.setenv("SECRET", "stays here")
     env = ray_backend.environment(3)
-    assert {env[name] for name in parallel.THREAD_VARIABLES} == {"3"}
+    assert {env[name] for name in task_env.THREAD_VARIABLES} == {"3"}
     assert env["OPENBLAS_CORETYPE"] == "Haswell" and env["DIPLLM_HOME"] == str(home)
     assert env["DIPLLM_BACKEND"] == "process" and env["CUBLAS_WORKSPACE_CONFIG"] == ":4096:8"
     root, rest = env["PYTHONPATH"].split(os.pathsep)

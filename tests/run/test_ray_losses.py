@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from dipllm_lib.run import parallel, ray_connect
+from dipllm_lib.run import ray_connect, task_env
 
 pytestmark = [
     pytest.mark.ray,
@@ -87,7 +87,7 @@ def machines(home, helpers, tmp_path):
     own_ray = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
     own_ray["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = None  # of a Ray that a test has started here
     started = []
-    with parallel.variables({"DIPLLM_HOME": str(home)} | own_ray):
+    with task_env.variables({"DIPLLM_HOME": str(home)} | own_ray):
         for own in words:
             line = [str(command), "start", *own.split(), "--disable-usage-stats", "--block"]
             log = open(tmp_path / f"machine{len(started)}", "w+", encoding="utf-8")
