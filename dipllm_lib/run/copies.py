@@ -14,10 +14,9 @@ import io
 from decimal import Decimal, InvalidOperation
 from html.parser import HTMLParser
 
-from dipllm_lib.run import execute
+from dipllm_lib.run import execute, widgets
 from dipllm_lib.run.places import Refused
 
-WIDGET = "application/vnd.jupyter.widget-view+json"
 LOST = ("papermill", "execution")
 INJECTED = "injected-parameters"
 MARK = "dipllm"
@@ -27,7 +26,8 @@ ROUNDING = Decimal("0.00001")  # relative; a csv has 6 significant digits
 
 def stripped(notebook: dict, profile: str, seed: int, source: str) -> dict:
     """The copy as it is kept."""
-    metadata = {k: v for k, v in notebook["metadata"].items() if k not in (*LOST, "widgets")}
+    notebook = widgets.without(notebook)
+    metadata = {k: v for k, v in notebook["metadata"].items() if k not in LOST}
     metadata[MARK] = {"profile": profile, "seed": seed, "source": source}
     cells = [_cell(cell) for cell in notebook["cells"]]
     return {**notebook, "cells": cells, "metadata": metadata}
@@ -38,21 +38,7 @@ def _cell(cell: dict) -> dict:
     kept = cell | {"metadata": {k: v for k, v in cell["metadata"].items() if k not in LOST}}
     if INJECTED in cell["metadata"].get("tags", ()):
         kept |= {"id": INJECTED, "source": execute.source(cell).rstrip("\n")}
-    if "outputs" in cell:
-        kept["outputs"] = [_output(o) for o in cell["outputs"] if not _bar(o)]
     return kept
-
-
-def _bar(output: dict) -> bool:
-    """Whether an output is a widget without a picture: a progress bar."""
-    data = output.get("data", {})
-    return WIDGET in data and "image/png" not in data
-
-
-def _output(output: dict) -> dict:
-    if WIDGET not in output.get("data", {}):
-        return output
-    return output | {"data": {k: v for k, v in output["data"].items() if k != WIDGET}}
 
 
 def code_of(notebook: dict) -> list[str]:

@@ -5,12 +5,12 @@ import copy
 import pandas as pd
 import pytest
 
-from dipllm_lib.run import copies, tables
+from dipllm_lib.run import copies, tables, widgets
 from dipllm_lib.run.places import Refused
 
 TABLE = pd.DataFrame({"agent": ["lm", "anchor & co"], "share": [0.123456789, None], "n": [4, 5]})
-BAR = {"data": {copies.WIDGET: {"model_id": "1"}, "text/plain": ["Loading: 0%"]}}
-VIEWER = {"data": {copies.WIDGET: {"model_id": "2"}, "image/png": "iVBOR"}}
+BAR = {"data": {widgets.WIDGET: {"model_id": "1"}, "text/plain": ["Loading: 0%"]}}
+VIEWER = {"data": {widgets.WIDGET: {"model_id": "2"}, "image/png": "iVBOR"}}
 MARKS = {"papermill": {"start_time": "2026"}, "execution": {"iopub": "2026"}, "tags": []}
 
 
