@@ -207,7 +207,7 @@ def objectives(ledger: Ledger) -> None:
             NATS(key, text, where, judge=judge, **more), of_turns(one(arms, arm=arm), "difference")
         )
     heldout = ledger.table("03_kl")["turns"].iloc[0]
-    for part, row in zip("bc", ledger.table("03_models").iloc[1:].itertuples(), strict=True):
+    for part, row in zip("bc", ledger.table("03_models").iloc[1:].itertuples(), strict=False):
         found = Found(
             row.difference, row.difference_low, row.difference_high, f"{heldout:.0f} power-turns", 1
         )

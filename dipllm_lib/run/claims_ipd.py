@@ -91,6 +91,11 @@ A2C_STEPS = (
     ("I9g", "4F", "within", "before training A2C extorters cooperate more and more in a game",
      _up()),
 )  # fmt: skip
+TABLES = {
+    **dict.fromkeys(("TFT", "alld", "late AllD", "late tabular"), "05_contrasts"),
+    **dict.fromkeys(("share", "chi", "victim"), "06_contrasts"),
+    **dict.fromkeys(("seat 0", "seat 1", "drift", "within"), "07_contrasts"),
+}
 UNITS = {"alld": "reward", "share": "reward", "chi": "ratio"}
 
 
@@ -211,35 +216,48 @@ def inside(ledger: Ledger) -> None:
 
 def mechanism(ledger: Ledger) -> None:
     """I7 to I9: Fig. 2 and Fig. 4."""
-    names = ("05_contrasts", "06_contrasts", "07_contrasts")
-    table = pd.concat([ledger.table(name).assign(table=name) for name in names])
     for key, panel, contrast, text, judge, who in STEPS:
         for noise in ("on", "half", "off"):
-            row = one(table, panel=panel, key=contrast, noise=noise)
-            said = Claim(
-                f"{key} {noise}",
-                f"{text}, noise {noise}",
-                f"Fig. {panel}",
-                UNITS.get(contrast, COOP),
-                _with(judge, row["paper"]),
-                row["table"],
-                _paper(row["paper"]),
-                _who(who, noise, "on"),
-            )
-            _judged(ledger, said, row)
+            name, words = f"{key} {noise}", f"{text}, noise {noise}"
+            _step(ledger, name, words, panel, contrast, judge, noise, _who(who, noise, "on"))
     for key, panel, contrast, text, judge in A2C_STEPS:
-        row = one(table, panel=panel, key=contrast, noise="on")
-        said = Claim(
-            key,
-            text,
-            f"Fig. {panel}",
-            UNITS.get(contrast, COOP),
-            _with(judge, row["paper"]),
-            row["table"],
-            _paper(row["paper"]),
-            note="a small part of the published budget",
-        )
-        _judged(ledger, said, row)
+        _step(ledger, key, text, panel, contrast, judge, "on", TEXT)
+
+
+def _step(
+    ledger: Ledger,
+    key: str,
+    text: str,
+    panel: str,
+    contrast: str,
+    judge: Effect | Region,
+    noise: str,
+    who: str,
+) -> None:
+    """One contrast of a panel. A short run may lack it; χ may have no value."""
+    name = TABLES[contrast]
+    found = every(ledger.table(name), panel=panel, key=contrast, noise=noise)
+    paper = math.nan if found.empty else found.iloc[0]["paper"]
+    note = "a small part of the published budget" if panel.startswith("4") else ""
+    judge = _with(judge, paper)
+    said = Claim(
+        key,
+        text,
+        f"Fig. {panel}",
+        UNITS.get(contrast, COOP),
+        judge,
+        name,
+        _paper(paper),
+        who,
+        note,
+    )
+    if found.empty:
+        ledger.add(*claim_rows.untested(said, "the run is too short for it"))
+        return
+    measured = over_seeds(found.iloc[0])
+    if math.isnan(measured.mean):
+        measured = measured._replace(reason="the victim earns no more than P: no factor")
+    ledger.add(said, measured)
 
 
 def _paper(number: float) -> str:
@@ -253,14 +271,6 @@ def _with(judge: Effect | Region, number: float) -> Effect | Region:
     if isinstance(judge, Region):
         return Region(judge.first, judge.last, number)
     return Effect(judge.bound, judge.side, number, judge.margin)
-
-
-def _judged(ledger: Ledger, said: Claim, row: pd.Series) -> None:
-    """A row of the steps; χ is defined only where the victim earns more than P."""
-    found = over_seeds(row)
-    if math.isnan(found.mean):
-        found = found._replace(reason="the victim earns no more than P, so there is no factor")
-    ledger.add(said, found)
 
 
 def meters(ledger: Ledger) -> None:

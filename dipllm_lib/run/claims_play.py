@@ -6,6 +6,7 @@ beside them where notebook 10 has them.
 """
 
 import math
+import re
 
 import pandas as pd
 
@@ -249,9 +250,15 @@ def rows(load: Load) -> list[dict]:
         not_played,
     ):
         part(ledger)
-    gate = next(row for row in ledger.rows if row["claim"] == "G0")
-    if gate["verdict"] not in (grades.REPRODUCED, grades.DIRECTION):
-        for row in ledger.rows:
-            if row["claim"].startswith(("C4", "C5", "C6", "C7", "C8", "C9", "C10")):
-                row["note"] = "; ".join(filter(None, ("the teacher failed its gate", row["note"])))
+    mark(ledger.rows)
     return ledger.rows
+
+
+def mark(rows: list[dict]) -> None:
+    """If the gate G0 was not passed, the notes of C4 to C10 begin with that."""
+    gate = next(row for row in rows if row["claim"] == "G0")
+    if gate["verdict"] in (grades.REPRODUCED, grades.DIRECTION):
+        return
+    for row in rows:
+        if re.fullmatch(r"C([4-9]|10)[a-z.].*", row["claim"]):
+            row["note"] = "; ".join(filter(None, ("the teacher failed its gate", row["note"])))

@@ -1,6 +1,6 @@
 """How a claim of a text is graded: a number with its interval against what the text says.
 
-Two kinds of claim:
+Two kinds of claim, and a third, `Told`, for what a notebook judged itself:
 
     Effect   "A is above (or below) a bound", with or without a stated size
     Region   "the value lies in this region": an equality with its tolerance, or an inequality
@@ -29,6 +29,7 @@ import pandas as pd
 REPRODUCED, DIRECTION = "reproduced", "same direction"
 OPEN, CONTRADICTED, UNTESTED = "not supported", "contradicted", "not testable here"
 GRADES = (REPRODUCED, DIRECTION, OPEN, CONTRADICTED, UNTESTED)
+SAID = {"shown": DIRECTION, "open": OPEN, "reversed": CONTRADICTED}  # of a notebook
 FEWEST = 3  # trainings whose interval over trainings says something
 FEW = f"fewer than {FEWEST} trainings"
 COLUMNS = (
@@ -105,6 +106,24 @@ class Region:
         return CONTRADICTED if high < self.first or low > self.last else OPEN
 
 
+@dataclass(frozen=True)
+class Told:
+    """A claim that its notebook judged itself: shown, open or reversed; see SAID. ValueError for
+    another word."""
+
+    word: str
+    bound: float = math.nan
+    number: float = math.nan
+
+    def __post_init__(self) -> None:
+        if self.word not in SAID:
+            raise ValueError(f"unknown verdict {self.word!r}: use one of {', '.join(SAID)}")
+
+    def grade(self, low: float, high: float) -> str:
+        """One of GRADES; the interval was looked at by the notebook."""
+        return SAID[self.word]
+
+
 def _band(stated: float | tuple[float, float]) -> tuple[float, float]:
     return stated if isinstance(stated, tuple) else (stated, stated)
 
@@ -134,7 +153,7 @@ class Claim:
     text: str
     where: str
     unit: str
-    judge: Effect | Region | None
+    judge: Effect | Region | Told | None
     table: str
     stated: str = "–"
     of: str = TEXT
