@@ -6,6 +6,7 @@ which is wider than any interval of the difference, so it never resolves too muc
 """
 
 import math
+import re
 from collections.abc import Iterable
 
 import pandas as pd
@@ -101,12 +102,21 @@ class Ledger:
 
 
 def frame(rows: Iterable[dict]) -> pd.DataFrame:
-    """The table of claims, with a column readme: of SHOWN. ValueError for two rows of one key."""
-    table = pd.DataFrame(list(rows), columns=list(grades.COLUMNS))
+    """The table of claims, by number, with a column readme: of SHOWN. ValueError for two rows of one key."""
+    rows = list(rows)
+    series = list(dict.fromkeys(_place(row["claim"])[0] for row in rows))
+    rows.sort(key=lambda row: (series.index(_place(row["claim"])[0]), _place(row["claim"])[1]))
+    table = pd.DataFrame(rows, columns=list(grades.COLUMNS))
     twice = sorted(table["claim"][table["claim"].duplicated()])
     if twice:
         raise ValueError(f"claims have keys of their own, but {twice} occur twice")
     return table.astype({"seeds": float}).assign(readme=table["claim"].isin(SHOWN))
+
+
+def _place(key: str) -> tuple[str, int]:
+    """Letter and number of a claim: C10.16 -> C, 10; a key without a number has 0."""
+    letter, number = re.match(r"([A-Z]+)(\d*)", key).groups()
+    return letter, int(number or 0)
 
 
 def untested(said: Claim, reason: str) -> tuple[Claim, Found]:

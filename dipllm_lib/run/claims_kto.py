@@ -99,6 +99,7 @@ def lam(ledger: Ledger, nearer: pd.DataFrame) -> None:
             Effect(margin=NEARER),
             "08_scores",
             "more",
+            note="people are taken to split evenly" * (row["game"] == "bargaining"),
         )
         ledger.add(said, Found(*exact(row["gain"]), "exact"))
     row = one(ledger.table("08_signs"), varied="own")
@@ -121,7 +122,7 @@ def lam(ledger: Ledger, nearer: pd.DataFrame) -> None:
         SHARE,
         BETTER,
         "09_bargains",
-        "less",
+        of=OURS,
     )
     ledger.add(said, Found(*exact(table["C"] - table["B"]), "1 seed", 1, ONE))
 
@@ -170,18 +171,19 @@ def roles(ledger: Ledger) -> None:
         ("c", "Bayes", 0.05, "forecasts come within 0.05 of the exact Bayes filter"),
     ):
         who = OURS if other == "Bayes" else TEXT
+        ahead = minus(interval(row, "top1"), interval(table.loc[other], "top1"))
         said = Claim(
             f"K8{part}",
             text,
             HERE if who == TEXT else "specification",
             "share right",
-            Effect(table.loc[other, "top1"] - off),
+            Effect(-off),
             "09_forecasts",
             "–",
             who,
             "one training, interval over decisions, not paired",
         )
-        ledger.add(said, Found(*interval(row, "top1"), f"{row['decisions']} decisions", 1))
+        ledger.add(said, Found(*ahead, f"{row['decisions']} decisions", 1))
     rows = every(ledger.table("09_forecasts"), forecast="opponent").set_index("rounds")
     late, first = rows[rows.index != "all"].iloc[-1], rows.iloc[0]
     said = Claim(

@@ -212,6 +212,7 @@ def not_played(ledger: Ledger) -> None:
         Region(63.5, 64.5, 64.0),
         "arithmetic",
         "64",
+        note="it may be meant for all powers together",
     )
     ledger.add(said, Found(*exact(size), "26^34"))
 

@@ -10,7 +10,7 @@ import math
 import pandas as pd
 
 from dipllm_lib.run.claim_rows import Ledger, every
-from dipllm_lib.run.grades import Claim, Effect, Found, Told
+from dipllm_lib.run.grades import OURS, Claim, Effect, Found, Told
 
 HERE = "the text"
 MISSING = "not measured"
@@ -45,6 +45,7 @@ def negotiation(ledger: Ledger) -> None:
             "rate",
             Effect(side=side),
             "09b_verdicts",
+            of=OURS,
             note="the script is written so",
         )
         ledger.add(said, found(row))

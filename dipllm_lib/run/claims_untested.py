@@ -35,6 +35,7 @@ LISTED = (  # key, text, where, stated, reason
     ("Y3", "relative gain over RL with an LLM", YE, "10.9 %", WEREWOLF),
     ("Y4", "wins of games with people, 20 games", YE, "60 %", NO_PEOPLE),
     ("Y5", "recognised as a machine", YE, "48.9 %", NO_PEOPLE),
+    ("Y6", "votes against werewolves get better", YE, "66.3 to 72.7 %", WEREWOLF),
 )  # fmt: skip
 
 

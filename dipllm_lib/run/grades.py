@@ -31,6 +31,7 @@ OPEN, CONTRADICTED, UNTESTED = "not supported", "contradicted", "not testable he
 GRADES = (REPRODUCED, DIRECTION, OPEN, CONTRADICTED, UNTESTED)
 SAID = {"shown": DIRECTION, "open": OPEN, "reversed": CONTRADICTED}  # of a notebook
 FEWEST = 3  # trainings whose interval over trainings says something
+WIDE = "the interval is wider than the stated effect"
 FEW = f"fewer than {FEWEST} trainings"
 COLUMNS = (
     "claim", "study", "of", "text", "where", "stated", "mean", "low", "high", "unit", "n", "seeds",
@@ -166,6 +167,8 @@ def row(study: str, said: Claim, found: Found) -> dict:
     if not found.reason and not found.low <= found.mean <= found.high:
         raise ValueError(f"{said.key}: {found[:3]} is no mean with its interval, and has no reason")
     judge = said.judge
+    verdict = UNTESTED if found.reason else judge.grade(found.low, found.high)
+    notes = [found.reason, said.note, _wide(judge, verdict, found)]
     line = {
         "study": study,
         "claim": said.key,
@@ -179,10 +182,17 @@ def row(study: str, said: Claim, found: Found) -> dict:
         "bound": judge.bound if judge else math.nan,
         "number": judge.number if judge else math.nan,
         "table": said.table,
-        "verdict": UNTESTED if found.reason else judge.grade(found.low, found.high),
-        "note": "; ".join(filter(None, (found.reason, said.note))),
+        "verdict": verdict,
+        "note": "; ".join(filter(None, notes)),
     }
     return {name: line[name] for name in COLUMNS}
+
+
+def _wide(judge: Effect | Region | Told | None, verdict: str, found: Found) -> str:
+    """A remark where an interval holds the stated number and is wider than the stated effect."""
+    if verdict != REPRODUCED or not isinstance(judge, Effect):
+        return ""
+    return WIDE if found.high - found.low > abs(judge.number - judge.bound) else ""
 
 
 def counts(table: pd.DataFrame) -> pd.DataFrame:

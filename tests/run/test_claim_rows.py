@@ -5,7 +5,7 @@ import math
 import pandas as pd
 import pytest
 
-from dipllm_lib.run import claim_rows
+from dipllm_lib.run import claim_rows, grades
 from dipllm_lib.run.grades import Claim, Effect, Found
 
 TABLE = pd.DataFrame({
@@ -62,6 +62,13 @@ def test_a_ledger_loads_a_table_once_and_two_rows_need_two_keys():
         claim_rows.frame(ledger.rows)
     table = claim_rows.frame(ledger.rows[:1])
     assert table["readme"].tolist() == [True] and table["study"].tolist() == ["1"]
+
+
+def test_rows_stand_by_number_and_parts_in_their_order():
+    found = claim_rows.games(TABLE.iloc[0])
+    keys = ["G0", "C10.1", "C2b", "C2a", "La", "C9"]
+    rows = [grades.row("1", Claim(k, "t", "w", "u", Effect(), "–"), found) for k in keys]
+    assert claim_rows.frame(rows)["claim"].tolist() == ["G0", "C2b", "C2a", "C9", "C10.1", "La"]
 
 
 def test_nothing_measured_and_why():

@@ -120,6 +120,13 @@ def test_a_number_without_its_interval_or_a_reason_is_refused(found):
         grades.row("1", CLAIM, Found(*found, "42 games"))
 
 
+def test_a_wide_interval_that_holds_the_stated_number_says_so():
+    wide = grades.row("1", CLAIM, Found(1.5, 0.1, 1.6, "42 games"))
+    assert (wide["verdict"], wide["note"]) == ("reproduced", f"n; {grades.WIDE}")
+    other = grades.row("1", CLAIM, Found(1.5, 0.3, 1.6, "42 games"))
+    assert other["note"] == "n"  # 1.3 wide, 1.4 stated
+
+
 def test_counts_by_study_and_speaker():
     table = pd.DataFrame({
         "study": ["1", "1", "2"],
