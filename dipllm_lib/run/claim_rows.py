@@ -102,7 +102,7 @@ class Ledger:
 
 
 def frame(rows: Iterable[dict]) -> pd.DataFrame:
-    """The table of claims, by number, with a column readme: of SHOWN. ValueError for two rows of one key."""
+    """The table of claims, by number, and readme: whether in SHOWN. ValueError for a key twice."""
     rows = list(rows)
     series = list(dict.fromkeys(_place(row["claim"])[0] for row in rows))
     rows.sort(key=lambda row: (series.index(_place(row["claim"])[0]), _place(row["claim"])[1]))
