@@ -128,7 +128,8 @@ def test_the_tables_say_what_the_method_promises(quiet):
     assert set(claims["verdict"]) <= set(grades.GRADES) and len(claims) > 180
     read = next(n.reads for n in pipeline.GRAPH if n.number == "13")
     assert set(claims["table"]) - set(read) == {"–", "arithmetic"}
-    assert set(claim_rows.SHOWN) <= set(claims["claim"])
+    larger = {"C9b", "C10.16"}  # of the sizes of cpu
+    assert set(claim_rows.SHOWN) - set(claims["claim"]) == larger
 
 
 def kill_when(home: Path, sign: str) -> str:
