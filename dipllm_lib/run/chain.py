@@ -3,7 +3,7 @@
 `pipeline` runs it, 00 prints it, and a test holds each notebook's own table against it.
 """
 
-from dipllm_lib.run.chain_kto import LANGUAGE_GAMES, NEGOTIATION
+from dipllm_lib.run.chain_kto import LANGUAGE_GAMES, LEAGUE, NEGOTIATION
 from dipllm_lib.run.graph import (
     CLOSE,
     EXACT,
@@ -208,6 +208,7 @@ GRAPH = (
     ),
     LANGUAGE_GAMES,
     NEGOTIATION,
+    LEAGUE,
     Notebook(
         "10_ablations",
         minutes=(0.8, 18, 5000),
