@@ -84,6 +84,29 @@ def over_rounds(table: pd.DataFrame, measure: str = "exploitability", caption: s
     return figure
 
 
+def executor_round(table: pd.DataFrame, caption: str = "") -> Figure:
+    """The last round of the language model: the weight of each member, and the regret against it
+    before (hollow) and after."""
+    part = table[table["round"] == table["round"].max()].reset_index(drop=True)
+    figure, (left, right) = plotting.axes(2, 1, 2, height=2.6, sharey=True)
+    left.barh(part.index, part["weight"], color=BLUE, height=0.6)
+    left.set_yticks(part.index, list(part["member"]), fontsize=7)
+    left.set_ylim(len(part) - 0.5, -0.5)
+    left.set_xlabel("probability of meeting it")
+    for y, row in enumerate(part.to_dict("records")):
+        ends = row["regret_before"], row["regret_after"]
+        right.plot(ends, [y, y], color=GREY, lw=0.8)
+        marks = {"color": BLUE, "ls": "none", "marker": "o"}
+        first = {"label": "before"} if y == 0 else {}
+        right.plot([ends[0]], [y], mfc="none", **marks, **first)
+        right.plot([ends[1]], [y], **marks, **({"label": "after"} if y == 0 else {}))
+    right.set_xlim(left=-0.01)
+    right.set_xlabel("regret, share of the pie")
+    right.legend(loc="lower right")
+    figures.add_caption(figure, caption)
+    return figure
+
+
 def arms(table: pd.DataFrame, caption: str = "") -> Figure:
     """Regret of every arm against the held-out players, 0 is the exact best reply."""
     groups = list(table.groupby(["game", "opponent"], sort=False))

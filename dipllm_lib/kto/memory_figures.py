@@ -21,6 +21,7 @@ LOOKS = {
     "uniform": (GREY, "v"),
 }
 PAIRS = (("consistency", "regret"), ("adaptivity", "regret"))
+SHORT = "not measured: fewer than 40 rounds"
 
 
 def recall(table: pd.DataFrame, caption: str = "") -> Figure:
@@ -42,12 +43,14 @@ def recall(table: pd.DataFrame, caption: str = "") -> Figure:
 
 
 def steadiness(table: pd.DataFrame, caption: str = "") -> Figure:
-    """Consistency and adaptivity over regret: steady, and still not deaf. ValueError for a table
-    without them, from games that are too short."""
-    if "consistency" not in table:
-        raise ValueError("no consistency in this table: its games have fewer than 40 rounds")
+    """Consistency and adaptivity over regret: steady, and still not deaf. Games that are too short
+    for them leave the axes empty, and say so."""
     figure, grid = plotting.axes(2, 1, 2)
     for ax, (y, x) in zip(grid, PAIRS, strict=True):
+        if y not in table:
+            ax.text(0.5, 0.5, SHORT, ha="center", transform=ax.transAxes, color=GREY)
+            ax.set_axis_off()
+            continue
         for row in table.to_dict("records"):
             colour, marker = LOOKS[row["arm"]]
             ax.plot([row[x]], [row[y]], marker=marker, ls="none", color=colour, label=row["arm"])
@@ -56,7 +59,9 @@ def steadiness(table: pd.DataFrame, caption: str = "") -> Figure:
         ax.set_xlabel("regret per round, share of the payoff range")
         ax.set_ylabel(y)
         ax.set_ylim(-0.05, 1.05)
-    grid[1].legend(loc="center right")
+    lines, names = grid[0].get_legend_handles_labels()
+    if lines:
+        figure.legend(lines, names, ncols=5, loc="outside upper center")
     figures.add_caption(figure, caption)
     return figure
 

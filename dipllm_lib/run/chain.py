@@ -4,7 +4,7 @@
 """
 
 from dipllm_lib.run.chain_claims import CLAIMS
-from dipllm_lib.run.chain_kto import LANGUAGE_GAMES, NEGOTIATION
+from dipllm_lib.run.chain_kto import LANGUAGE_GAMES, LEAGUE, NEGOTIATION
 from dipllm_lib.run.graph import (
     CLOSE,
     EXACT,
@@ -209,6 +209,7 @@ GRAPH = (
     ),
     LANGUAGE_GAMES,
     NEGOTIATION,
+    LEAGUE,
     Notebook(
         "10_ablations",
         minutes=(0.8, 18, 5000),

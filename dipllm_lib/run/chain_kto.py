@@ -1,6 +1,14 @@
-"""What notebooks 09 and 09b read and write: a part of `chain`, which it would make too long."""
+"""What notebooks 09, 09b and 09c read and write: a part of `chain`, which would be too long."""
 
-from dipllm_lib.run.graph import EXACT, ROUNDING, STATISTICAL, TIMING, TRAINING, Notebook
+from dipllm_lib.run.graph import (
+    CLOSE,
+    EXACT,
+    ROUNDING,
+    STATISTICAL,
+    TIMING,
+    TRAINING,
+    Notebook,
+)
 
 LANGUAGE_GAMES = Notebook(
     "09_kto_language_games",
@@ -64,4 +72,48 @@ NEGOTIATION = Notebook(
         "09b_verdicts": STATISTICAL,
     },
     figures=("09b_acceptance", "09b_keeping", "09b_difference", "09b_phases"),
+)
+
+LEAGUE = Notebook(
+    "09c_kto_league_memory_influence",
+    minutes=(0.3, 2.5, 300),
+    study="kto",
+    reads=("09_base", "09_executor", "09_opponent", "09_coordinator"),
+    files=("09c_executor", "09c_influence.json", "09c_influence.html"),
+    tables={
+        "09c_matrix": STATISTICAL,
+        "09c_weights": CLOSE,
+        "09c_rounds": STATISTICAL,
+        "09c_arms": STATISTICAL,
+        "09c_values": CLOSE,
+        "09c_contrasts": STATISTICAL,
+        "09c_ratings": STATISTICAL,
+        "09c_lm_games": STATISTICAL,
+        "09c_lm_history": TRAINING,
+        "09c_lm_members": TRAINING,
+        "09c_lm_executor": TRAINING,
+        "09c_reuse": TRAINING,
+        "09c_recall": STATISTICAL,
+        "09c_steady": STATISTICAL,
+        "09c_changes": STATISTICAL,
+        "09c_curves": TRAINING,
+        "09c_compared": STATISTICAL,
+        "09c_parameters": STATISTICAL,
+        "09c_windows": TRAINING,
+        "09c_edges": STATISTICAL,
+        "09c_zero": TRAINING,
+        "09c_grounds": TRAINING,
+        "09c_verdicts": STATISTICAL,
+    },
+    figures=(
+        "09c_matrix",
+        "09c_weights",
+        "09c_exploitability",
+        "09c_arms",
+        "09c_lm_members",
+        "09c_recall",
+        "09c_steady",
+        "09c_change",
+        "09c_influence",
+    ),
 )
