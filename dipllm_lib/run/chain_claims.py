@@ -35,6 +35,8 @@ CLAIMS = Notebook(
         "09_sizes",
         "09_verdicts",
         "09b_verdicts",
+        "09c_changes",
+        "09c_verdicts",
         "10_amounts",
         "10_arms",
         "10_contrasts",

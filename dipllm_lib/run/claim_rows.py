@@ -16,9 +16,10 @@ from dipllm_lib.run.grades import Claim, Found, Load
 
 Interval = tuple[float, float, float]
 SHOWN = (  # what the README shows: the main statement of each part, whatever its verdict
-    "C1", "C2a", "C2b", "C3a", "C4a", "C4b", "C5a", "C6d", "C7a", "C7i", "C8a", "C8b", "C8c", "C9b",
-    "C10.16", "C13a", "I1 half", "I2a", "I3 half", "I4 half", "I5b", "I6", "I7a on", "I8a on",
-    "I8g", "I9a on", "I9e", "K1a", "K3a", "K4a", "K6a", "K7", "K8b", "K9a", "K14",
+    "C1", "C2a", "C2b", "C3a", "C4a", "C4b", "C5a", "C6d", "C7a", "C7i", "C8a", "C8b", "C8c",
+    "C9b", "C10.16", "C13a", "I1 half", "I2a", "I3 half", "I4 half", "I5b", "I6", "I7a on",
+    "I8a on", "I8g", "I9a on", "I9e", "K1a", "K3a", "K4a", "K6a", "K6.1", "K7", "K8b", "K9a",
+    "K11.1", "K12a", "K14",
 )  # fmt: skip
 
 

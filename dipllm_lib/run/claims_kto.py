@@ -297,6 +297,6 @@ def rows(load: Load, nearer: pd.DataFrame) -> list[dict]:
     ledger = Ledger("3", load)
     tables(ledger)
     lam(ledger, nearer)
-    for part in (model, roles, adapters, claims_press.negotiation):
+    for part in (model, roles, adapters, claims_press.negotiation, claims_press.league):
         part(ledger)
     return ledger.rows

@@ -68,7 +68,8 @@ KTO = (
     ("an answer in 800 ms", "at its own rate that is 37 tokens", "arithmetic", "kto.lm_budget",
      "800.0", "a budget with a ladder of cheaper answers", "09_budgets, 09_rungs"),
     ("data come from self-play", "in the paper of that name self-play loses", "text",
-     "lib.kto.league:ARMS, kto.league_self", "–, 0.15", "a pool; self-play is an arm", "10c_pools"),
+     "lib.kto.league:ARMS, kto.league_self", "–, 0.15", "a pool; self-play is an arm",
+     "10c_pools, 09c_arms"),
     ("Diplomacy of six", "the game has seven powers", "arithmetic", "–", "–",
      "seven, each negotiates with six", "09b_games"),
     ("eight actors and two more kinds", "the others are made and never used", "code",
@@ -80,7 +81,7 @@ KTO = (
      "kto.lm_first, kto.lm_peak, kto.lm_last, kto.lm_rate_factor", "5e-06, 2e-05, 1e-06, 8.0",
      "the shape as printed, times a factor that was tuned", "09_rates"),
     ("memory makes play consistent", "the paper names long games as a limit", "text",
-     "lib.kto.memory:KeyValueStore", "–", "built, with a measure of our own", "–"),
+     "lib.kto.memory:KeyValueStore", "–", "built, with a measure of our own", "09c_steady"),
     ("percentages of gain, preference and speed", "none is in the paper", "text", "–", "–",
      "each stands once in the table of claims", "13_claims"),
 )  # fmt: skip

@@ -9,6 +9,7 @@ import pytest
 
 from dipllm_lib.dip import published
 from dipllm_lib.ipd.published import LANDMARKS
+from dipllm_lib.kto import memory_players
 from dipllm_lib.run import (
     claim_rows,
     claims_dip,
@@ -199,8 +200,28 @@ def test_verdicts_of_a_notebook():
     found = judged(claims_press.negotiation, {"09b_verdicts": pd.DataFrame(rows)}, "3")
     assert found["verdict"].to_dict() == {
         "K14": "not supported", "K15a": "same direction", "K15b": "same direction",
-        "K15c": "same direction", "K15d": "same direction", "K15e": "not testable here",
+        "K15c": "same direction", "K15.1": "same direction", "K15.2": "not testable here",
     }  # fmt: skip
+
+
+def test_verdicts_of_the_league_and_rounds_to_adapt():
+    line = {"value": 0.2, "low": 0.1, "high": 0.3, "n": 10, "verdict": "shown"}
+    listed = [("K6", "all games"), ("K6", "ultimatum"), ("K11", "x"), ("K11", "x"), ("K16", "x")]
+    rows = [line | {"claim": claim, "arm": arm, "statement": "s"} for claim, arm in listed]
+    rows[3] |= {"statement": "control: not less", "verdict": "reversed"}
+    rows[4] |= {"n": 2, "verdict": "open"}
+    changed = {"kind": "payoffs", "announced": False, "seeds": 5, "recovery": 4.0}
+    changed |= {"recovery_low": 2.0, "recovery_high": 6.0}
+    arms = [changed | {"arm": arm} for arm in ("window", "window + store")]
+    tables = {"09c_verdicts": pd.DataFrame(rows), "09c_changes": pd.DataFrame(arms)}
+    found = judged(claims_press.league, tables, "3")
+    assert found["verdict"].to_dict() == {
+        "K6.1": "same direction", "K6.2": "same direction", "K11.1": "same direction",
+        "K11.2": "contradicted", "K12a": "not supported", "K16.1": "not testable here",
+    }  # fmt: skip
+    assert found["of"].tolist() == ["text", "beside", "text", "beside", "text", "beside"]
+    assert found.loc["K16.1", "note"] == "fewer than 3 trainings"
+    assert claims_press.STORE == memory_players.STORE
 
 
 def test_one_training_of_the_language_model_is_shown_and_not_graded():
