@@ -56,7 +56,7 @@ def study_1() -> dict[str, pd.DataFrame]:
         "02_theorem2": each("rule", "normalised", "literal", games=3, within=2),
         "02_families": each("family", "random", rule="literal", lam=0.01, games=3, within=2),
         "02_bounds": each("decomposition", "bound, best completion", turns=9, **ends("kl")),
-        "03_kl": each("policy", "anchor", "before", "after", "another board", turns=9, **ends("kl")),
+        "03_kl": each("policy", "anchor", "before", "after", "other", turns=9, **ends("kl")),
         "03_distance": frame({"anchor": 0.2, "before": 0.9, **ends("fell")}),
         "03_models": each("model", "main", "scratch", "read", **ends("difference")),
         "10_arms": each("arm", *arms, "random weights", turns=9, **ends("difference")),
