@@ -50,6 +50,7 @@ from dipllm_lib.kto.vocabulary import PARTNERS
 from dipllm_lib.kto.wiring import Module, Situation, Wiring, without
 from dipllm_lib.lm.backbones import Backbone
 from dipllm_lib.run import seeding, stats
+from dipllm_lib.run.profiles_kto import KTOSettings
 
 LETTERS = lm_labels.LETTERS
 TALKS = AlternatingOffers(grid=20, rounds=None, go_on=0.9)
@@ -118,6 +119,14 @@ def _wired(game, places: Sequence, rows: Sequence[list], change: float = -0.5):
 
 
 CASES = {"ultimatum": proposer, "bargaining": bargainer}
+
+
+def tasks(settings: KTOSettings, seed: int) -> tuple[list[tuple[str, int, int, int]], list[str]]:
+    """(game, rounds, drawn decisions, seed) of every game and seed, with keys."""
+    sizes = settings.influence_tabular_rounds, settings.objective_bargain[1]
+    seeds = range(seed, seed + settings.tabular_seeds)
+    found = [(game, *sizes, own) for game in CASES for own in seeds]
+    return found, [f"influence-{game}-{own}" for game, _, _, own in found]
 
 
 def run(task: tuple[str, int, int, int]) -> list[dict]:

@@ -61,12 +61,12 @@ STATES = tuple(State(k) for k in range(GAME.grid + 1))
 @dataclass(frozen=True)
 class Found:
     """members: payoffs and regrets before and after each round · executor: of the executor itself ·
-    games: rows of trajectories · history: rows of the training steps."""
+    games: rows of trajectories · history: of the training steps."""
 
     members: pd.DataFrame
     executor: pd.DataFrame
     games: list[dict]
-    history: list[dict]
+    history: pd.DataFrame
 
 
 def trained(settings: KTOSettings, seed: int, stage: Path, folders: Sequence[Path]) -> Backbone:
@@ -177,7 +177,8 @@ def _rounds(backbone: Backbone, settings: KTOSettings, seed: int, kept: Path, fo
         own = after
         members = [*members, Member(f"snapshot {number}", "snapshot", own, number)]
     stages.snapshot(backbone, roles.EXECUTOR, history, folder)
-    return Found(pd.concat(tables, ignore_index=True), pd.DataFrame(executors), played, history)
+    steps = pd.DataFrame(history, columns=["round", *fitting.HISTORY])
+    return Found(pd.concat(tables, ignore_index=True), pd.DataFrame(executors), played, steps)
 
 
 def _games(own, members, counts, episodes: int, seed: int, number: int) -> list[dict]:

@@ -37,7 +37,7 @@ def recall(table: pd.DataFrame, caption: str = "") -> Figure:
     ax.set_xlabel("rounds since the event")
     ax.set_ylabel("share recalled")
     ax.set_ylim(0, 1.05)
-    ax.legend(loc="center right")
+    figure.legend(*ax.get_legend_handles_labels(), ncols=2, loc="outside upper center")
     figures.add_caption(figure, caption)
     return figure
 
@@ -76,8 +76,7 @@ def change(table: pd.DataFrame, at: int, line: float, caption: str = "") -> Figu
         ax.remove()
     for ((kind, told), part), ax in zip(panels, grid.flat, strict=False):
         for arm, own in part.groupby("arm", sort=False):
-            if arm != "uniform":
-                ax.plot(own["round"], own["regret"], color=LOOKS[arm][0], label=arm, lw=1.1)
+            ax.plot(own["round"], own["regret"], color=LOOKS[arm][0], label=arm, lw=1.1)
         ax.axvline(at, color=GREY, lw=0.8, ls=":")
         ax.axhline(line, color=GREY, lw=0.8, ls="--")
         ax.set_title(f"{kind}, {'announced' if told else 'silent'}", loc="left")
@@ -86,6 +85,6 @@ def change(table: pd.DataFrame, at: int, line: float, caption: str = "") -> Figu
     for row in grid:
         row[0].set_ylabel("regret, share of range")
     lines, names = grid[0, 0].get_legend_handles_labels()
-    figure.legend(lines, names, ncols=4, loc="outside upper center")
+    figure.legend(lines, names, ncols=5, loc="outside upper center")
     figures.add_caption(figure, caption)
     return figure

@@ -4,7 +4,7 @@
 """
 
 from dipllm_lib.run.chain_claims import CLAIMS
-from dipllm_lib.run.chain_kto import LANGUAGE_GAMES, LEAGUE, NEGOTIATION
+from dipllm_lib.run.chain_kto import LANGUAGE_GAMES, LEAGUE, NEGOTIATION, PROSPECT
 from dipllm_lib.run.graph import (
     CLOSE,
     EXACT,
@@ -176,39 +176,7 @@ GRAPH = (
         },
         figures=("07_step3", "07_within", "07_start", "07_forest", "07_a2c", "07_a2c_within"),
     ),
-    Notebook(
-        "08_kto_prospect_theory",
-        minutes=(0.2, 0.5, 10),
-        study="kto",
-        tables={
-            "08_curves": ROUNDING,
-            "08_identities": ROUNDING,
-            "08_fits": CLOSE,
-            "08_recovery": CLOSE,
-            "08_intervals": CLOSE,
-            "08_offers": ROUNDING,
-            "08_best_offers": ROUNDING,
-            "08_refusals": ROUNDING,
-            "08_models": CLOSE,
-            "08_rates": CLOSE,
-            "08_references": ROUNDING,
-            "08_bargaining": CLOSE,
-            "08_shares": CLOSE,
-            "08_signs": CLOSE,
-            "08_replies": ROUNDING,
-            "08_long_run": ROUNDING,
-            "08_scores": CLOSE,
-        },
-        figures=(
-            "08_curves",
-            "08_recovery",
-            "08_offers",
-            "08_people",
-            "08_references",
-            "08_bargaining",
-            "08_replies",
-        ),
-    ),
+    PROSPECT,
     LANGUAGE_GAMES,
     NEGOTIATION,
     LEAGUE,

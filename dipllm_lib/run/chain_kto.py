@@ -1,4 +1,4 @@
-"""What notebooks 09, 09b and 09c read and write: a part of `chain`, which would be too long."""
+"""What notebooks 08 to 09c read and write: a part of `chain`, which would be too long with it."""
 
 from dipllm_lib.run.graph import (
     CLOSE,
@@ -8,6 +8,40 @@ from dipllm_lib.run.graph import (
     TIMING,
     TRAINING,
     Notebook,
+)
+
+PROSPECT = Notebook(
+    "08_kto_prospect_theory",
+    minutes=(0.2, 0.5, 10),
+    study="kto",
+    tables={
+        "08_curves": ROUNDING,
+        "08_identities": ROUNDING,
+        "08_fits": CLOSE,
+        "08_recovery": CLOSE,
+        "08_intervals": CLOSE,
+        "08_offers": ROUNDING,
+        "08_best_offers": ROUNDING,
+        "08_refusals": ROUNDING,
+        "08_models": CLOSE,
+        "08_rates": CLOSE,
+        "08_references": ROUNDING,
+        "08_bargaining": CLOSE,
+        "08_shares": CLOSE,
+        "08_signs": CLOSE,
+        "08_replies": ROUNDING,
+        "08_long_run": ROUNDING,
+        "08_scores": CLOSE,
+    },
+    figures=(
+        "08_curves",
+        "08_recovery",
+        "08_offers",
+        "08_people",
+        "08_references",
+        "08_bargaining",
+        "08_replies",
+    ),
 )
 
 LANGUAGE_GAMES = Notebook(

@@ -229,3 +229,11 @@ def test_a_forecast_of_many_states_is_that_of_each(moved):
         assert full.forecast(at.state, at.player) == lm_labels.partner(name)
     with pytest.raises(KeyError):
         full.forecast(State(3, ("cooperate", "defect")), 0)
+
+
+def test_the_fullest_state_is_the_first_with_most_rounds_in_view():
+    names = ("cooperate", "defect")
+    given = [Situation(State(40, names, history=((0, 1),) * n), 0) for n in (3, 9, 30, 8)]
+    assert influence_cases.fullest(given) == 1  # of eight in view, the first
+    assert influence_cases.fullest(given[:1]) == 0
+    assert influence_cases.fullest(given, window=20) == 2

@@ -5,7 +5,15 @@ import dataclasses
 import numpy as np
 import pytest
 
-from dipllm_lib.kto import arenas, league_figures, league_lm, league_members, lm_scores, roles
+from dipllm_lib.kto import (
+    arenas,
+    fitting,
+    league_figures,
+    league_lm,
+    league_members,
+    lm_scores,
+    roles,
+)
 from dipllm_lib.kto.arena_ultimatum import responder
 from dipllm_lib.kto.league_members import Member
 from dipllm_lib.kto.lm_policy import LMPolicy
@@ -80,7 +88,8 @@ def test_two_rounds_end_where_they_began_and_are_the_same_again(backbone, tmp_pa
         assert all(np.array_equal(now[key], weights[key]) for key in weights)
     again = league_lm.run(backbone, SETTINGS, 0, kept, folder)  # from its checkpoints
     assert again.members.equals(found.members) and again.games == found.games
-    assert again.history == found.history and len(found.history) == 12
+    assert again.history.equals(found.history) and len(found.history) == 12
+    assert list(found.history.columns) == ["round", *fitting.HISTORY]
     last = found.members[found.members["round"] == 2]
     assert last["member"].tolist()[-2:] == ["snapshot 1", "envious, tougher"]
     assert last["weight"].sum() == pytest.approx(1.0) and last["drawn"].sum() == 5
