@@ -3,7 +3,7 @@
     data/reference         tables, cards, provenance, MANIFEST.json
     figures/reference      one PNG per figure
     notebooks/reference    the executed copies
-    README.md              the row of `cpu` in the table of minutes, memory and disk
+    README.md              the row of `cpu` in the table of minutes, memory and disk; the results
 
 All four are replaced together or not at all (`swap`). The run must be whole, unchanged, of one
 machine and one set of versions; code, notebooks, inputs and the lock must be as they were
@@ -22,7 +22,20 @@ import re
 import subprocess
 from pathlib import Path
 
-from dipllm_lib.run import copies, execute, files, guards, places, provenance, skip, sources, swap
+import pandas as pd
+
+from dipllm_lib.run import (
+    claims_table,
+    copies,
+    execute,
+    files,
+    guards,
+    places,
+    provenance,
+    skip,
+    sources,
+    swap,
+)
 from dipllm_lib.run import reference_files as kept
 from dipllm_lib.run.graph import Notebook, Run
 from dipllm_lib.run.places import Refused
@@ -31,6 +44,7 @@ FOLDERS = ("data/reference", "figures/reference", "notebooks/reference")
 TARGETS = (*FOLDERS, "README.md")
 # what a run depends on, as git pathspecs
 DEPENDS = ("dipllm_lib", ":(glob)notebooks/*.ipynb", "data/inputs", "requirements.lock")
+CLAIMS = "13_claims"
 CPU_ROW = re.compile(r"^(\| `cpu` \|[^|\n]*\|)[^|\n]*\|[^|\n]*\|[^|\n]*\|$", flags=re.M)
 
 
@@ -161,7 +175,9 @@ def _make(run: Run, root: Path, data: Path, figures: Path, notebooks: Path, read
     files.write_text(data / "MANIFEST.json", files.to_json(manifest, indent=1) + "\n")
     small = [*files.inside(data), *files.inside(figures)]
     kept.check_sizes(small, files.inside(notebooks))
-    files.write_text(readme, readme_text((root / "README.md").read_text("utf-8"), manifest))
+    claims = [name for notebook in run.graph for name in notebook.tables if name == CLAIMS]
+    found = kept.read_table(data, CLAIMS) if claims else None
+    files.write_text(readme, readme_text((root / "README.md").read_text("utf-8"), manifest, found))
 
 
 def _keep_data(run: Run, notebook: Notebook, data: Path) -> None:
@@ -240,12 +256,18 @@ def _memory_gb() -> float:
     return round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9, 1)
 
 
-def readme_text(text: str, manifest: dict) -> str:
-    """README with the minutes, memory and disk of the reference run in the row of `cpu`."""
+def readme_text(text: str, manifest: dict, claims: pd.DataFrame | None) -> str:
+    """README with what the reference run took in the row of `cpu`, and with its table of claims.
+
+    claims: the table 13_claims; a chain without one has no table of results.
+    """
     run = manifest["run"]
     measured = f" {run['seconds'] / 60:.0f} min | {run['peak_mb'] / 1000:.1f} GB |"
     measured += f" {run['disk_mb'] / 1000:.1f} GB |"
     new, count = CPU_ROW.subn(lambda row: row[1] + measured, text)
     if count != 1:
         raise Refused(f"README.md has {count} rows for the profile `cpu` in its table, not one")
-    return new
+    try:
+        return new if claims is None else claims_table.replaced(new, claims)
+    except ValueError as error:
+        raise Refused(str(error)) from error

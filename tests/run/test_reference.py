@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from dipllm_lib import __main__ as cli
-from dipllm_lib.run import files, provenance, reference, sources, swap
+from dipllm_lib.run import claims_table, files, provenance, reference, sources, swap
 from dipllm_lib.run import reference_files as kept
 from dipllm_lib.run.places import Refused
 
@@ -151,12 +151,25 @@ def test_readme(finished, root):
 def test_readme_text():
     manifest = {"run": {"seconds": 8467.2, "peak_mb": 6411, "disk_mb": 1027}}
     row = "| `cpu` | c | 141 min | 6.4 GB | 1.0 GB |\n"
-    assert reference.readme_text(README, manifest) == README.replace(
-        "| `cpu` | c | - | - | - |\n", row
-    )
+    measured = README.replace("| `cpu` | c | - | - | - |\n", row)
+    assert reference.readme_text(README, manifest, None) == measured
     for text in ("no table", README + README):
         with pytest.raises(Refused, match="rows for the profile `cpu` in its table, not one"):
-            reference.readme_text(text, manifest)
+            reference.readme_text(text, manifest, None)
+
+
+def test_readme_text_with_claims():
+    """The block of the results is that of `claims_table`, and README must have a place for it."""
+    manifest = {"run": {"seconds": 60, "peak_mb": 1000, "disk_mb": 1000}}
+    row = {"claim": "C1", "text": "a", "where": "b", "stated": "c", "unit": "", "mean": 1.0}
+    row |= {"low": 1.0, "high": 1.0, "verdict": "reproduced", "table": "02_x", "readme": True}
+    claims = pd.DataFrame([row])
+    block = f"{claims_table.BEGIN}\n{claims_table.END}\n"
+    found = reference.readme_text(README + block, manifest, claims)
+    assert claims_table.results_table(claims) in found
+    assert reference.readme_text(found, manifest, claims) == found
+    with pytest.raises(Refused, match="README.md needs one line"):
+        reference.readme_text(README, manifest, claims)
 
 
 # what is refused
