@@ -3,6 +3,7 @@
 `pipeline` runs it, 00 prints it, and a test holds each notebook's own table against it.
 """
 
+from dipllm_lib.run.chain_claims import CLAIMS
 from dipllm_lib.run.chain_kto import LANGUAGE_GAMES, LEAGUE, NEGOTIATION, PROSPECT
 from dipllm_lib.run.graph import (
     CLOSE,
@@ -325,42 +326,5 @@ GRAPH = (
             "12_decision_3",
         ),
     ),
-    Notebook(
-        "13_claims",
-        minutes=(0.1, 0.1, 0.1),
-        reads=(
-            "01_teacher",
-            "02_theorem1",
-            "02_theorem2",
-            "02_bounds",
-            "03_kl",
-            "03_distance",
-            "03_models",
-            "04_a2c_contrasts",
-            "04_contrasts",
-            "04_inside",
-            "04_literal",
-            "05_contrasts",
-            "06_contrasts",
-            "07_contrasts",
-            "08_scores",
-            "08_signs",
-            "09_forecasts",
-            "09_rungs",
-            "09_separation",
-            "09_verdicts",
-            "09b_verdicts",
-            "10_arms",
-            "10_lifts",
-            "10_slopes",
-            "10_steps",
-            "10b_contrasts",
-            "10c_contrasts",
-            "11_cost",
-            "11_iterations",
-            "11_legality",
-            "11_population",
-        ),
-        tables={"13_claims": STATISTICAL, "13_timing": TIMING},
-    ),
+    CLAIMS,
 )
