@@ -7,7 +7,7 @@ import pytest
 from dipllm_lib.__main__ import main
 from dipllm_lib.run import ray_connect
 
-FIELDS = ["name", "ours", "peer", "unit", "ratio"]
+FIELDS = ["bench", "name", "ours", "peer", "unit", "ratio", "machine"]
 RULES = [
     "movement, uniform orders",
     "movement, uniform orders, set up too",
