@@ -8,6 +8,7 @@ system, stop a run with SIGTERM: shells start background jobs with Ctrl-C ignore
 import argparse
 import contextlib
 import json
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -80,6 +81,7 @@ def _bench(chosen: argparse.Namespace) -> int:
     given = [f"--{flag}" for flag in FLAGS_OF_DIFF if getattr(chosen, flag) is not None]
     if given:
         return _wrong(f"{given[0]} belongs to {DIFF}: write bench {DIFF} {given[0]} ...")
+    os.environ.setdefault("TQDM_DISABLE", "1")  # bars of other packages, before they are imported
     from dipllm_lib import bench_table
 
     try:

@@ -56,7 +56,7 @@ CELLS = """JSON.stringify(%s.content.widgets.map((cell, place) => ({
 IDLE = "%s.sessionContext.session.kernel.status === 'idle'"
 
 
-def wait_for(what: str, ready, seconds: float = 60):
+def wait_for(what: str, ready, seconds: float = 120):
     """The first true value of `ready()`."""
     until = time.monotonic() + seconds
     while not (found := ready()):
@@ -109,6 +109,11 @@ class Page:
         self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
         for kind in ("mousePressed", "mouseReleased"):
             self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+
+    def scroll(self, name: str, place: int) -> None:
+        """Bring a cell to the top, as a reader who follows the run does."""
+        content = f"{PANEL % name}.content"
+        self.value(f"{content}.activeCellIndex = {place}; {content}.scrollToItem({place}, 'start')")
 
     def screenshot(self, name: str) -> None:
         """Keep a picture of the page if somebody wants to look at it."""
@@ -175,7 +180,7 @@ def page(tmp_path_factory):
     """An empty tab of a headless browser."""
     folder = tmp_path_factory.mktemp("browser")
     command = [BROWSER, "--headless", "--remote-debugging-port=0", f"--user-data-dir={folder}"]
-    command += [*QUIET, "--disable-gpu", "--window-size=1300,1000", "about:blank"]
+    command += [*QUIET, "--disable-gpu", "--window-size=1300,1500", "about:blank"]
     command += ["--no-sandbox"] * (hasattr(os, "getuid") and os.getuid() == 0)
     browser = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     told = folder / "DevToolsActivePort"
@@ -203,12 +208,13 @@ def run_all(page: Page, lab: tuple[str, str], name: str) -> tuple[list[dict], li
     bars, until = [], time.monotonic() + PATIENCE
     while True:
         code = [cell for cell in page.cells(name) if cell["kind"] == "code"]
-        written = [output for cell in code for output in cell["outputs"]]
-        assert not [output for output in written if output["kind"] == "error"], name
-        shown = [output["text"] for output in written if BAR.search(output["text"])]
-        if new := [text for text in shown if text not in bars]:
-            bars += new
-            page.screenshot(f"{name[:2]}_bar")
+        assert [o["text"] for c in code for o in c["outputs"] if o["kind"] == "error"] == []
+        for cell in code:
+            texts = [o["text"] for o in cell["outputs"] if BAR.search(o["text"])]
+            if new := [text for text in texts if text not in bars]:
+                bars += new
+                page.scroll(name, cell["place"])
+                page.screenshot(f"{name[:2]}_bar")
         if all(cell["count"] for cell in code) and page.idle(name):
             return code, bars
         assert time.monotonic() < until, f"{name} did not end: {[c['count'] for c in code]}"
@@ -217,13 +223,13 @@ def run_all(page: Page, lab: tuple[str, str], name: str) -> tuple[list[dict], li
 
 def look(page: Page, name: str, place: int, shot: str) -> list[int]:
     """Scroll to a cell; width and height of the first picture in its output, once it is there."""
-    content = f"{PANEL % name}.content"
-    page.value(f"{content}.activeCellIndex = {place}; {content}.scrollToItem({place}, 'start')")
-    picture = f"{content}.widgets[{place}].node.querySelector('.jp-OutputArea-output img')"
-    size = (
-        f"(() => {{const i = {picture}; return i.naturalWidth && i.getBoundingClientRect().height"
-    )
-    size += " ? [i.naturalWidth, i.naturalHeight] : null})()"
+    page.scroll(name, place)
+    cell = f"{PANEL % name}.content.widgets[{place}]"
+    size = f"""(() => {{
+        const picture = {cell}.node.querySelector(".jp-OutputArea-output img");
+        const shown = picture.naturalWidth && picture.getBoundingClientRect().height;
+        return shown ? [picture.naturalWidth, picture.naturalHeight] : null;
+    }})()"""
     found = wait_for(f"the picture of cell {place}", lambda: page.value(size))
     page.screenshot(shot)
     return found
