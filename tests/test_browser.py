@@ -175,9 +175,9 @@ def lab(outputs, tmp_path_factory):
         ended(server)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def page(tmp_path_factory):
-    """An empty tab of a headless browser."""
+    """An empty tab of a fresh headless browser: one that leaves an unsaved notebook would ask."""
     folder = tmp_path_factory.mktemp("browser")
     command = [BROWSER, "--headless", "--remote-debugging-port=0", f"--user-data-dir={folder}"]
     command += [*QUIET, "--disable-gpu", "--window-size=1300,1500", "about:blank"]
