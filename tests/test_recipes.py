@@ -61,7 +61,7 @@ def test_the_line_that_changes_the_backbone_names_settings_and_a_kind():
     space = {"dataclasses": dataclasses, "here": profiles.load("cpu", 0)}
     exec(line, space)
     assert space["settings"].backbone in backbones.KINDS
-    with pytest.raises(FileNotFoundError, match="model folder 'models/my-llama' not found"):
+    with pytest.raises(FileNotFoundError, match="model folder '/models/my-llama' not found"):
         backbones.check(space["settings"].backbone, space["settings"].base_model)
 
 
