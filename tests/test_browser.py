@@ -41,6 +41,7 @@ PATIENCE = 600  # seconds for a notebook on a busy machine
 QUIET = (  # a browser that asks nobody anything
     "--disable-background-networking",
     "--disable-component-update",
+    "--disable-dev-shm-usage",
     "--disable-quic",
     "--disable-sync",
     "--no-first-run",
