@@ -8,6 +8,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
 LIBRARY = sorted((ROOT / "dipllm_lib").rglob("*.py"))
@@ -94,6 +95,7 @@ def modules_of(path: Path) -> set[str]:
 def test_arrows_run_one_way():
     allowed = {"run": {"run"}, "lm": {"lm", "run"}, "dip": {"dip", "lm", "run"}}
     allowed["ipd"] = {"ipd", "run"}
+    allowed["kto"] = {"kto", "dip", "ipd", "lm", "run"}
     for path in LIBRARY:
         area = path.parent.name
         if area not in allowed:
@@ -190,6 +192,18 @@ def test_the_data_card_names_every_file_and_table_of_the_graph_and_no_other():
     written = {name for n in pipeline.GRAPH for name in (*n.files, *n.tables)}
     named = set(re.findall(r"`(\d\d[a-z]?_[\w.]+)/?`", read("data/README.md")))
     assert named == written
+
+
+def test_the_citation_is_of_this_version_and_names_the_texts_that_readme_names():
+    from dipllm_lib import __version__
+
+    cited = yaml.safe_load(read("CITATION.cff"))
+    assert cited["version"] == __version__ and cited["license"] == "MIT"
+    assert f"## {__version__} ({cited['date-released']})" in read("CHANGELOG.md")
+    assert read("LICENSE").startswith("MIT License")
+    first = [work["authors"][0].get("family-names") for work in cited["references"]]
+    assert first == ["Xu", "Weis", None, "Ye"]
+    assert all(f"{name} et al. 20" in read("README.md") for name in first if name)
 
 
 def test_no_machine_paths():
