@@ -94,6 +94,8 @@ GRAPH = (
             "04_levels": STATISTICAL,
             "04_contrasts": STATISTICAL,
             "04_seeds": STATISTICAL,
+            "04_identity": STATISTICAL,
+            "04_identity_contrasts": STATISTICAL,
             "04_inside": STATISTICAL,
             "04_literal": STATISTICAL,
             "04_mc": STATISTICAL,
