@@ -302,7 +302,7 @@ def test_other_texts_are_refused():
 
 
 @pytest.mark.corpus
-@pytest.mark.parametrize("most", [60, pytest.param(None, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("most", [60, pytest.param(None, marks=pytest.mark.thorough)])
 def test_positions_of_recorded_games_round_trip(most):
     """One turn of every position of the first or of all games, with one slot of it."""
     folder = Path(os.environ.get("DIPLLM_CORPUS", "")) / "human_games"

@@ -228,7 +228,7 @@ def examples(most):
 
 
 @pytest.mark.corpus
-@pytest.mark.parametrize("most", [60, pytest.param(None, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("most", [60, pytest.param(None, marks=pytest.mark.thorough)])
 def test_recorded_games_round_trip(most):
     """Every position and every order of the first or of all games; some against legal lists."""
     found = examples(most)
