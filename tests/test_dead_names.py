@@ -16,9 +16,9 @@ YARDSTICKS = """
     dip.dil.matrix_game dip.gameloss.divergence dip.matrix_games.exploitability
     dip.objectives.aim dip.outlines.touching dip.places.place_of dip.regret_matching.matrix_game
     dip.rollouts.draw dip.search_checks.signal dip.softfit.fit dip.softfit.interval
-    dip.softfit.sample ipd.best_response.Planned ipd.best_response.regret ipd.exact.akin
-    ipd.exact.determinant ipd.exact.frequencies ipd.extortion.akin_observed ipd.extortion.zd_gap
-    ipd.gru_cell._tanh_of ipd.human.beside ipd.prediction.prediction_limit kto.bargainers.modal
+    dip.softfit.sample ipd.best_response.regret ipd.exact.akin ipd.exact.determinant
+    ipd.exact.frequencies ipd.extortion.akin_observed ipd.extortion.zd_gap ipd.gru_cell._tanh_of
+    ipd.human.beside ipd.prediction.prediction_limit kto.bargainers.modal
     kto.bargaining_exact.perfect_replies kto.bargaining_exact.staahl kto.cem.OBJECTIVES
     kto.choice_model.log_likelihood kto.cutting.PRIVATE kto.cutting.cut_values
     kto.cutting.half_point kto.cutting.safe_cut kto.games.decisions kto.gift.gift_values
@@ -28,6 +28,7 @@ YARDSTICKS = """
     kto.partner_types.averaged_values kto.policies.expected kto.policies.modal
     kto.policies.sample kto.press_menu.MOST kto.prospect.value_torch kto.repeated.best_vectors
     kto.ultimatum.answer_values kto.ultimatum.subgame_perfect kto.words.SETTINGS
+    run.reference_files.picture_source
 """
 # for readers: another view of a table, the published form of an array, files of their own
 READERS = """
@@ -39,20 +40,18 @@ READERS = """
     dip.variants.fit ipd.a2c_settings.PRESETS ipd.game.cooperation ipd.ppi_settings.PRESETS
     ipd.social_tables.diversity ipd.tabular.from_published kto.adaptation.probes
     kto.choices.read kto.games.forecast_text kto.labels.trajectory kto.labels.verified
-    kto.opponent.calibration kto.reuse.saving kto.sample_files.read kto.sample_files.write
-    kto.selectors.apply kto.wiring.without
+    kto.opponent.calibration kto.sample_files.read kto.sample_files.write kto.selectors.apply
 """
-# whole modules of study 3 of which no notebook shows everything yet
+# modules of study 3 of which no notebook shows everything
 SHELVED = """
-    kto.influence kto.influence_cases kto.influence_figures kto.influence_graph
-    kto.influence_grounds kto.influence_page kto.league_figures kto.league_study kto.league_toy
-    kto.league_weights kto.memory_figures kto.memory_study kto.orders_game kto.press
-    kto.press_breach kto.press_menu kto.press_metrics kto.rule_change kto.soft_tokens
+    kto.league_weights kto.orders_game kto.press kto.press_breach kto.press_menu
+    kto.press_metrics kto.rule_change kto.soft_tokens
 """
-# used by nobody; they go with the next reference run, which a change of their files would void
+# used by nobody or by their own test alone; they go with the next reference run, which a change of
+# their files would void
 NEXT = """
     dip.case_words.HELP dip.deviations._unit ipd.contrasts.VERDICTS kto.language_tables.ARMS
-    kto.memory_study.KINDS kto.selectors.COOPERATE
+    kto.memory_study.KINDS kto.selectors.COOPERATE run.claims.claim run.grades.NOTHING
 """
 
 
@@ -93,9 +92,17 @@ def taken(tree: ast.AST) -> set[str]:
     """`module.name` of everything that a file takes from the library."""
     known = imports(tree)
     found = {target for target in known.values() if target not in TREES}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            found.add(f"{known.get(node.value.id, node.value.id)}.{node.attr}")
+    nodes = list(ast.walk(tree))
+    attributes = [node for node in nodes if isinstance(node, ast.Attribute)]
+    bases = {id(node.value) for node in attributes}
+    loads = [n for n in nodes if isinstance(n, ast.Name) and id(n) not in bases]
+    handed_on = {known[n.id] for n in loads if known.get(n.id) in TREES}
+    for node in attributes:
+        base = node.value.id if isinstance(node.value, ast.Name) else None
+        if base in known:
+            found.add(f"{known[base]}.{node.attr}")
+        else:  # such as `STUDIES[name].run` with modules in STUDIES
+            found |= {f"{name}.{node.attr}" for name in handed_on}
     return found
 
 
