@@ -31,6 +31,7 @@ BROWSER = os.environ.get("DIPLLM_BROWSER") or next(filter(None, map(shutil.which
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.slow,
+    pytest.mark.thorough,
     pytest.mark.skipif(
         BROWSER is None,
         reason=f"no browser: install one of {', '.join(BROWSERS)} or name it with DIPLLM_BROWSER",
