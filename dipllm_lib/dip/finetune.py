@@ -23,7 +23,6 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 
 import numpy as np
@@ -272,18 +271,15 @@ def model_card(
 ) -> str:
     """Five true lines for the folder of an adapter: base, data, weights, result, limits."""
     first, last = history["kl"].iloc[0], history["kl"].dropna().iloc[-1]
-    trained = sum(p.numel() for _, p in adapters.trainable(backbone))
-    what = f"LoRA of rank {settings.lora_rank}, peft {metadata.version('peft')}"
-    what = what if settings.lora_rank else "no adapter, all weights"
     lines = [
         f"# {name}\n",
         f"- Base model: {backbone.name}, {settings.dtype}, {backbone.origin}.",
         "- Task and data: no-press Diplomacy orders in our compact text; targets of the equilibrium"
         f" search; made by notebooks/{notebook}.ipynb.",
-        f"- Trained: {what}; {trained} weights, {len(history) - 1} steps of AdamW from"
+        f"- Trained: {adapters.words(backbone, name)}; {len(history) - 1} steps of AdamW from"
         f" {settings.finetune_lr}, objective {settings.finetune_objective}.",
         f"- Result: KL(target || model) on unseen games {first:.3f} before, {last:.3f} nats per"
-        " power-turn after.",
+        f" power-turn after; intervals: table {notebook[: notebook.index('_')]}_kl.",
         "- Limits: learned from searches of one anchor; the decoder, not the model, keeps orders"
         " legal.",
     ]

@@ -195,7 +195,7 @@ def _rounds(backbone: Backbone, settings: KTOSettings, seed: int, kept: Path, fo
         history += [line | {"round": number} for line in lines]
         own = after
         members = [*members, Member(f"snapshot {number}", "snapshot", own, number)]
-    stages.snapshot(backbone, roles.EXECUTOR, history, folder)
+    stages.snapshot(backbone, roles.EXECUTOR, history, folder, "09c_kto_league_memory_influence")
     steps = pd.DataFrame(history, columns=["round", *fitting.HISTORY])
     return Found(pd.concat(tables, ignore_index=True), pd.DataFrame(executors), played, steps)
 

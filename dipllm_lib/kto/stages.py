@@ -106,14 +106,30 @@ def pretrain(
     return history
 
 
-def _card(backbone: Backbone, name: str, history: Sequence[Mapping]) -> str:
-    """Four true lines for the folder of an adapter."""
+NOTEBOOK = "09_kto_language_games"
+TASKS = {  # of the adapters that notebook 09 saves
+    STAGE: "texts of four language games against a scripted pool",
+    roles.EXECUTOR: "own answers in four language games, labelled by prospect value against a pool",
+    roles.OPPONENT: "what the other player of the pool does next, in the same games",
+    roles.COORDINATOR: "letters of settings A to F, labelled by the payoff of a window of games",
+}
+
+
+def _card(
+    backbone: Backbone, name: str, history: Sequence[Mapping], notebook: str = NOTEBOOK
+) -> str:
+    """Five true lines for the folder of an adapter: base, data, weights, result, limits."""
+    tenth = max(1, len(history) // 10)
+    first, last = (
+        np.mean([row["loss"] for row in rows]) for rows in (history[:tenth], history[-tenth:])
+    )
     lines = [
         f"# {name}\n",
         f"- Base model: {backbone.name}, {backbone.origin}.",
-        "- Task and data: texts of four language games against a scripted pool; made by"
-        " notebooks/09_kto_language_games.ipynb.",
-        f"- Trained: {len(history)} steps of AdamW, one seed.",
+        f"- Task and data: {TASKS[name]}; made by notebooks/{notebook}.ipynb.",
+        f"- Trained: {adapters.words(backbone, name)}; {len(history)} steps of AdamW, one seed.",
+        f"- Result: mean training loss {first:.3f} in the first tenth of the steps, {last:.3f} in"
+        " the last; what that is worth in the games: the tables of that notebook.",
         "- Limits: a demonstration on a small model; it answers only in the texts of these games.",
     ]
     return "\n".join(lines) + "\n"
@@ -276,6 +292,12 @@ def objective_of(name: str, settings: KTOSettings) -> Objective:
     return Objective(roles.OBJECTIVES[name].name, settings.lm_kappa)
 
 
-def snapshot(backbone: Backbone, name: str, history: Sequence[Mapping], folder: Path) -> None:
+def snapshot(
+    backbone: Backbone,
+    name: str,
+    history: Sequence[Mapping],
+    folder: Path,
+    notebook: str = NOTEBOOK,
+) -> None:
     """Stage 5, its first half: the trained adapter as a member to be, and as the next pi_ref."""
-    adapters.save(backbone, name, folder, _card(backbone, name, history))
+    adapters.save(backbone, name, folder, _card(backbone, name, history, notebook))

@@ -15,6 +15,7 @@ import contextlib
 import json
 import warnings
 from collections.abc import Iterator, Sequence
+from importlib import metadata
 from pathlib import Path
 
 import torch
@@ -132,6 +133,19 @@ def names(backbone: Backbone) -> list[str]:
 def trainable(backbone: Backbone) -> list[tuple[str, torch.nn.Parameter]]:
     """Trainable parameters with their names, in the model's order; a tied matrix appears once."""
     return [(n, p) for n, p in backbone.model.named_parameters() if p.requires_grad]
+
+
+def words(backbone: Backbone, name: str) -> str:
+    """What is trained under `name`, in a few words for model cards."""
+    if name not in names(backbone):
+        return f"all weights, {sum(p.numel() for _, p in trainable(backbone)):,}"
+    config = backbone.model.peft_config[name]
+    own = [p for n, p in backbone.model.named_parameters() if f".{name}." in n]
+    return (
+        f"LoRA of rank {config.r}, alpha {config.lora_alpha:g}, on "
+        f"{', '.join(t for t in TARGETS if t in config.target_modules)}; "
+        f"{sum(p.numel() for p in own):,} weights; peft {metadata.version('peft')}"
+    )
 
 
 def switch(backbone: Backbone, name: str) -> None:

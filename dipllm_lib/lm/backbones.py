@@ -92,7 +92,9 @@ class Backbone:
         else:
             words = f"fingerprint {source['fingerprint']}"
         before = source.get("pretrained")
-        return f"{words}, first trained on {before}" if before else words
+        words = f"{words}, first trained on {before}" if before else words
+        merged = source.get("merged")
+        return f"{words}, with the adapter {merged} merged into it" if merged else words
 
     def fingerprint(self) -> str:
         """64 hex digits that tell the base weights from others; adapters do not enter.

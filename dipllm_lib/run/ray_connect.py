@@ -18,7 +18,7 @@ from dipllm_lib.run.places import Refused
 
 RETRIES = 3  # times that a task is computed again after its worker died
 ANSWER = 5  # seconds until an address counts as dead
-INSTALL = "Ray is not installed: run `python -m pip install '.[ray]'` in the repository"
+INSTALL = "Ray is not installed: run `python -m pip install -e '.[ray]'` in the repository"
 # a Ray of our own: on the loopback device, for those who know the secret
 LOCAL = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_AUTH_MODE": "token"}
 # a task that takes too much memory is not tried for ever

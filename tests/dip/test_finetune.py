@@ -250,6 +250,8 @@ def test_training_moves_the_model_to_the_target(rows):
     assert history["loss"].iloc[-6:].mean() < 0.5 * history["loss"].iloc[1:7].mean()
     card = finetune.model_card(backbone, "orders", settings, history, "02_q_decomposition")
     assert card.count("\n- ") == 5 and f"{kl.iloc[0]:.3f} before, {kl.iloc[-1]:.3f} nats" in card
+    assert "Trained: all weights, " in card  # rank 0
+    assert card.count("table 02_kl") == 1
 
 
 def test_legal_softmax_trains_too(rows):

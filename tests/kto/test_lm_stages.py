@@ -169,6 +169,9 @@ def test_five_stages(base, tmp_path):
         assert np.array_equal(weight, frozen[key])
     (tmp_path / "snapshot").mkdir()
     stages.snapshot(backbone, "executor", lines, tmp_path / "snapshot")
+    card = (tmp_path / "snapshot" / "README.md").read_text(encoding="utf-8")
+    assert card.count("\n- ") == 5 and "on q_proj, v_proj; " in card and "5 steps of AdamW" in card
+    assert f"loss {lines[0]['loss']:.3f} in the first tenth" in card
     assert (tmp_path / "snapshot" / "adapter_config.json").is_file()
     rates = language.rates(SETTINGS)
     found = [line["lr"] for line in lines]

@@ -41,7 +41,7 @@ def test_an_address_without_ray(home, capsys):
 def test_ray_is_missing(home, monkeypatch, capsys):
     monkeypatch.setattr(os, "environ", dict(os.environ))
     monkeypatch.setitem(sys.modules, "ray", None)
-    line = "Ray is not installed: run `python -m pip install '.[ray]'` in the repository"
+    line = "Ray is not installed: run `python -m pip install -e '.[ray]'` in the repository"
     assert one_line(capsys, 1, [*SMOKE, "--backend", "ray"]) == f"error: {line}"
     monkeypatch.setitem(os.environ, "DIPLLM_BACKEND", "ray")
     with pytest.raises(Refused, match="Ray is not installed"):
