@@ -6,20 +6,22 @@ from matplotlib.figure import Figure
 from dipllm_lib.run import plotting
 from dipllm_lib.run.plotting import BLACK, BLUE, GREEN, GREY, RED
 
-COLOURS = {"imitation": BLUE, "pt_kto": RED, "forecast": GREEN}
+LOOKS = {"imitation": (BLUE, "-"), "forecast": (GREEN, "--")}
 STAGES = ("base", "imitation", "pt_kto")
 MARKS = {"proposal": "o", "reply": "s"}
 SMOOTH = 5  # steps of a running mean
 
 
 def learned(history: pd.DataFrame, measures: pd.DataFrame, differences: pd.DataFrame) -> Figure:
-    """Loss of every step, as a share of its first; mean worth of what is said on games held out, as
-    a share of the best text's; SoS of the seat in points, paired by game."""
+    """Loss of the steps of cross-entropy (that of `pt_kto` depends on the weights of its batch, and
+    is in the table alone); mean worth of what is said on games held out, as a share of the best
+    text's; SoS of the seat in points, paired by game."""
     figure, (left, middle, right) = plotting.axes(2, 1, 3, 2.8)
-    for stage, own in history.groupby("stage", sort=False):
-        part = (own["loss"] / own["loss"].iloc[0]).rolling(SMOOTH, min_periods=1).mean()
-        left.plot(own["step"], part, color=COLOURS[stage], label=stage)
-    left.set(xlabel="step", ylabel="loss, share of the first")
+    for stage, (colour, line) in LOOKS.items():
+        own = history[history["stage"] == stage]
+        part = own["loss"].rolling(SMOOTH, min_periods=1).mean()
+        left.plot(own["step"], part, color=colour, ls=line, label=stage)
+    left.set(xlabel="step", ylabel="loss, nats per decision", ylim=(0, None))
     left.set_title("1 training", loc="left", fontsize=8)
     left.legend(fontsize=7)
     _worth(middle, measures)

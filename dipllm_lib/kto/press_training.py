@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from dipllm_lib.kto import fitting, language, press_lessons, press_prompts, roles, stages
 from dipllm_lib.kto.fitting import Item, Objective, Rates, Role
@@ -33,17 +34,18 @@ from dipllm_lib.run.profiles_kto import KTOSettings
 from dipllm_lib.run.store import Shelf
 
 HELD_OUT = 2  # games of lessons that nothing is trained on
-PROBED = 40  # decisions of each kind that a policy is measured on, at most
+PROBED = 30  # decisions of each kind that a policy is measured on, at most
 STAGES = "imitation", "pt_kto", "forecast"
+MEASURES = ("kind", "decisions", "loss", "uniform", "top1", "worth", "rule", "best")
 
 
 class Learned(NamedTuple):
-    """backbone with its two adapters · history: a row per step, with its stage · probes: rows of
-    `measured`, by stage."""
+    """backbone with its two adapters · history: stage, then `fitting.HISTORY`, a row per step ·
+    measures: stage, then MEASURES."""
 
     backbone: Backbone
-    history: list[dict]
-    probes: list[dict]
+    history: pd.DataFrame
+    measures: pd.DataFrame
 
     @property
     def executor(self) -> LMPolicy:
@@ -110,7 +112,10 @@ def train(shelf: Shelf, rows: Sequence[dict], held_out: Sequence[dict]) -> Learn
         lines = _fit(policy, stage, given[stage](), settings, seed, kept / f"{stage}.safetensors")
         history += [{"stage": stage} | line for line in lines]
         measure(stage)
-    return Learned(backbone, history, measures)
+    tables = (history, fitting.HISTORY), (measures, MEASURES)
+    return Learned(
+        backbone, *(pd.DataFrame(own, columns=["stage", *names]) for own, names in tables)
+    )
 
 
 def referred(rows: Sequence[dict], policy: Policy, settings: KTOSettings, seed: int) -> list[Item]:
@@ -186,7 +191,7 @@ def save(shelf: Shelf, learned: Learned) -> None:
 
 
 def _card(learned: Learned, name: str) -> str:
-    steps = sum((line["stage"] == "forecast") == (name == OPPONENT) for line in learned.history)
+    steps = int(((learned.history["stage"] == "forecast") == (name == OPPONENT)).sum())
     lines = [
         f"# {name} of negotiation\n",
         f"- Base model: {learned.backbone.name}, {learned.backbone.origin}.",

@@ -4,7 +4,6 @@ import dataclasses
 import json
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 
@@ -157,7 +156,7 @@ def test_resume_equals_a_run_without_a_break(home, monkeypatch, rows):
         with pytest.raises(Stop):
             press_training.train(whole, rows[:60], rows[60:120])
     second = press_training.train(whole, rows[:60], rows[60:120])
-    assert second.history == first.history and second.probes == first.probes
+    assert second.history.equals(first.history) and second.measures.equals(first.measures)
     assert len(first.history) == 13 + 12 + 12
     for state, name in zip(states, ("executor", "opponent"), strict=True):
         other = roles.state(second.backbone, name)
@@ -193,9 +192,7 @@ def test_the_section_on_a_small_table(home):
         (lm - rule).mean(),
         (rule - silent).mean(),
     ])
-    figure = press_lm_figures.learned(
-        *(pd.DataFrame(x) for x in (learned.history, learned.probes)), difference
-    )
+    figure = press_lm_figures.learned(learned.history, learned.measures, difference)
     assert len(figure.axes) == 3
     assert len(press_figures.phases(press_lm_study.phases(study), games["arm"]).axes) == 3
 
