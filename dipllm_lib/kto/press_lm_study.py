@@ -28,6 +28,7 @@ from dipllm_lib.kto.press_prompts import PROPOSAL, REPLY
 from dipllm_lib.kto.press_settings import SceneSettings
 from dipllm_lib.kto.press_study import Games
 from dipllm_lib.kto.press_training import Learned
+from dipllm_lib.kto.press_verdicts import FEWEST
 from dipllm_lib.run import stats
 from dipllm_lib.run.store import Shelf
 
@@ -156,7 +157,8 @@ def phases(study: Study) -> pd.DataFrame:
 
 def differences(study: Study) -> pd.DataFrame:
     """SoS of the seat at the end in one arm minus another, paired by game: arm, minus, value, low,
-    high (shares of SoS), games, changed (whether the interval excludes 0)."""
+    high (shares of SoS), games, changed (whether the interval excludes 0, of FEWEST games or
+    more)."""
     games, rows = study.games, []
     rng = games.rng("learned difference")
     for first, second in PAIRS:
@@ -164,7 +166,8 @@ def differences(study: Study) -> pd.DataFrame:
         strata = a.index.to_numpy() % 7 if len(a) > 7 else None
         mean, low, high = stats.paired_interval(a, b, rng, games.resamples, strata)
         row = {"arm": first, "minus": second, "value": mean, "low": low, "high": high}
-        rows.append(row | {"games": len(a), "changed": low > 0 or high < 0})
+        changed = len(a) >= FEWEST and (low > 0 or high < 0)
+        rows.append(row | {"games": len(a), "changed": changed})
     return pd.DataFrame(rows)
 
 

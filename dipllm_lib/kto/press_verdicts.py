@@ -17,7 +17,8 @@ import pandas as pd
 
 from dipllm_lib.kto.press_arms import OFF
 
-LEARNED = "LM seat"
+LEARNED, CONTROL = "LM seat", "Rule seat"
+FEWEST = 7  # games behind a verdict on a learned negotiator
 SCRIPT, RANDOM = "three PhasedNegotiator", "three Random"
 BINDING = f"{SCRIPT}, binding"
 COLUMNS = ["claim", "statement", "arm", "year", "value", "low", "high", "verdict"]
@@ -138,23 +139,33 @@ def _avalanche(phases: pd.DataFrame) -> list[dict]:
 
 
 def _learned(learned: pd.DataFrame, random) -> list[dict]:
-    """The three phases of the language model; random: goodwill of Random in its first year. A
-    statistic of something that it never said or met is not measured."""
-    blank = {"arm": LEARNED, "year": np.nan, "value": np.nan, "low": np.nan, "high": np.nan}
-    rows = {name: _found(learned, name, LEARNED) for name in learned["statistic"].unique()}
-    rows = {name: part.to_dict("records") for name, part in rows.items() if len(part)}
-    first = rows.get("goodwill", [blank])[0]
-    drift = rows.get("goodwill drift", [blank])[0]
-    made = [one for one in rows.get("punishment", []) if one["alliance"] == "proposed"]
-    made = (made or [blank])[0]
-    last = rows.get("avalanche", [blank])[-1]
+    """The three phases of the language model, and the control on its seat; random: goodwill of
+    Random in its first year. What was never said or met, or in fewer than FEWEST games, is not
+    measured.
+    """
+    first, drift = (_one(learned, name, LEARNED) for name in ("goodwill", "goodwill drift"))
+    control = _one(learned, "goodwill drift", CONTROL)
+    made = learned[learned["alliance"] == "proposed"]
+    made, last = _one(made, "punishment", LEARNED), _one(learned, "avalanche", LEARNED, -1)
     return [
         _row("K15", f"learned, {statement}", line, told)
         for statement, line, told in (
-            ("goodwill: more balanced offers than Random at first", first,
-             above(first, random["low"], random["high"])),
+            (
+                "goodwill: more balanced offers than Random at first",
+                first,
+                above(first, random["low"], random["high"]),
+            ),
             ("goodwill: fewer in the last year than in the first, difference", drift, below(drift)),
+            ("control: RuleNegotiator as many in both years, difference", control, same(control)),
             ("punishment: more alliances after two refusals, difference", made, above(made, 0, 0)),
             ("avalanche: in the last year", last, above(last, 0, 0)),
         )
-    ]  # fmt: skip
+    ]
+
+
+def _one(phases: pd.DataFrame, statistic: str, arm: str, which: int = 0) -> dict:
+    """One row of a statistic, by year; numbers are missing where there is none, or few games."""
+    rows = _found(phases, statistic, arm).to_dict("records")
+    if rows and rows[which]["games"] >= FEWEST:
+        return rows[which]
+    return {"arm": arm, "year": np.nan} | dict.fromkeys(("value", "low", "high"), np.nan)

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from dipllm_lib.kto import press_arms, press_verdicts
-from dipllm_lib.kto.press_verdicts import BINDING, LEARNED, RANDOM, SCRIPT
+from dipllm_lib.kto.press_verdicts import BINDING, CONTROL, LEARNED, RANDOM, SCRIPT
 from dipllm_lib.run import profiles
 
 NAN = float("nan")
@@ -33,11 +33,12 @@ def phases(years=(1901, 1902), after=0.3) -> pd.DataFrame:
     return table.assign(alliance=table["statistic"].map({"punishment": "proposed"}))
 
 
-def learned(drift=-0.3) -> pd.DataFrame:
+def learned(drift=-0.3, games=7) -> pd.DataFrame:
     """A language model that begins as the script and never attacks."""
     values = {"goodwill": 0.9, "goodwill drift": drift, "punishment": 0.01, "avalanche": 0.0}
     rows = [{"statistic": k, "arm": LEARNED, "year": 1901, "value": v} for k, v in values.items()]
-    table = pd.DataFrame(rows)
+    rows.append(rows[1] | {"arm": CONTROL, "value": -0.04})
+    table = pd.DataFrame(rows).assign(games=games)
     table = table.assign(low=table["value"] - 0.05, high=table["value"] + 0.05)
     return table.assign(alliance=table["statistic"].map({"punishment": "proposed"}))
 
@@ -48,9 +49,9 @@ def verdicts(*tables) -> pd.DataFrame:
 
 def test_all_shown():
     found = verdicts(differences(0.01, 0.03), phases())
-    assert found["verdict"].tolist() == ["shown"] * 11 + ["open"] * 2
-    assert found["claim"].tolist() == ["K14"] + ["K15"] * 12
-    assert found["statement"].str.startswith("learned, ").tolist() == [False] * 9 + [True] * 4
+    assert found["verdict"].tolist() == ["shown"] * 12 + ["open"] * 2
+    assert found["claim"].tolist() == ["K14"] + ["K15"] * 13
+    assert found["statement"].str.startswith("learned, ").tolist() == [False] * 9 + [True] * 5
     assert list(found.columns) == press_verdicts.COLUMNS
 
 
@@ -75,9 +76,11 @@ def test_a_profile_that_is_too_short():
 
 def test_a_learned_negotiator_that_says_nothing_is_not_measured():
     none = press_verdicts.verdicts(differences(0, 1), phases(), learned().iloc[:0])
-    assert none["verdict"].tolist()[9:] == ["not measured"] * 4 and none["value"].isna().sum() == 4
+    assert none["verdict"].tolist()[9:] == ["not measured"] * 5 and none["value"].isna().sum() == 5
+    few = press_verdicts.verdicts(differences(0, 1), phases(), learned(games=6))
+    assert few["verdict"].tolist()[9:] == ["not measured"] * 5
     more = press_verdicts.verdicts(differences(0, 1), phases(), learned(drift=0.3))
-    assert more["verdict"].tolist()[9:] == ["shown", "reversed", "open", "open"]
+    assert more["verdict"].tolist()[9:] == ["shown", "reversed", "shown", "open", "open"]
 
 
 def test_intervals_in_words():
