@@ -1,8 +1,9 @@
-"""python -m dipllm_lib reproduce | verify | list | clean | bench
+"""python -m dipllm_lib reproduce | verify | list | clean | reference | bench
 
-A thin shell over `run.pipeline` and `run.verify`. Exit codes: 0 done; 1 a notebook failed, a table
-differs, or a request cannot be met; 2 wrong usage; 130 stopped by Ctrl-C or SIGTERM. In a batch
-system, stop a run with SIGTERM: shells start background jobs with Ctrl-C ignored.
+A thin shell over `run.pipeline`, `run.verify` and `run.reference`. Exit codes: 0 done; 1 a notebook
+failed, a table differs, or a request cannot be met; 2 wrong usage; 130 stopped by Ctrl-C or
+SIGTERM. In a batch system, stop a run with SIGTERM: shells start background jobs with Ctrl-C
+ignored.
 """
 
 import argparse
@@ -30,7 +31,7 @@ def _number(text: str) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The five commands and their flags, none of them abbreviated."""
+    """The six commands and their flags, none of them abbreviated."""
     top = argparse.ArgumentParser(prog="python -m dipllm_lib", allow_abbrev=False)
     commands = top.add_subparsers(dest="command", required=True, metavar="command")
     texts = {
@@ -56,6 +57,9 @@ def parser() -> argparse.ArgumentParser:
         "--address", metavar="HOST:PORT", help="a running Ray; one is started here without"
     )
     made["clean"].add_argument("--cache", action="store_true", help="remove data/cache as well")
+    text = "make the finished run of cpu the reference run of this repository"
+    keep = commands.add_parser("reference", help=text, allow_abbrev=False)
+    keep.set_defaults(profile="cpu", seed=0)
     bench = commands.add_parser("bench", help="print the cost table", allow_abbrev=False)
     bench.add_argument("name", nargs="*", help="which measurements; all without a name")
     bench.add_argument("--json", action="store_true", help="one JSON object a line")
@@ -155,7 +159,7 @@ def _backend(chosen: argparse.Namespace, profile: profiles.Profile) -> Iterator[
 
 
 def _pipeline(chosen: argparse.Namespace) -> int:
-    """The four commands on notebooks and their outputs."""
+    """The five commands on notebooks and their outputs."""
     if chosen.command == "reproduce" and chosen.address and chosen.backend != "ray":
         return _wrong("--address belongs to Ray: write --backend ray --address HOST:PORT")
     run = pipeline.plan(chosen.profile, chosen.seed)
@@ -166,6 +170,10 @@ def _pipeline(chosen: argparse.Namespace) -> int:
         from dipllm_lib.run.verify import verify
 
         return verify(run)
+    if chosen.command == "reference":
+        from dipllm_lib.run import reference
+
+        return reference.replace(run)
     if chosen.command == "clean":
         pipeline.clean(run, chosen.cache)
         return 0

@@ -18,7 +18,7 @@ import pandas as pd
 import pytest
 
 from dipllm_lib.dip import game, states
-from dipllm_lib.run import pipeline
+from dipllm_lib.run import claim_rows, grades, pipeline
 
 pytestmark = pytest.mark.slow
 
@@ -124,7 +124,12 @@ def test_the_tables_say_what_the_method_promises(quiet):
     assert {"movement", "adjustments"} <= set(lm["phase"])  # retreats are rare so early
     agents = table(quiet, "11_population")["agent"].tolist()
     assert {"lm", "anchor", "RandomLegal"} <= set(agents)
-    assert table(quiet, "13_claims")["verdict"].isin(["holds", "fails", "not resolved"]).all()
+    claims = pd.concat([table(quiet, "13_claims"), table(quiet, "13_timing")])
+    assert set(claims["verdict"]) <= set(grades.GRADES) and len(claims) > 180
+    read = next(n.reads for n in pipeline.GRAPH if n.number == "13")
+    assert set(claims["table"]) - set(read) == {"–", "arithmetic"}
+    larger = {"C9b", "C10.16"}  # of the sizes of cpu
+    assert set(claim_rows.SHOWN) - set(claims["claim"]) == larger
 
 
 def kill_when(home: Path, sign: str) -> str:

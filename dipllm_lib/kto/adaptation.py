@@ -1,4 +1,4 @@
-"""Is a player the same over a long game, and how fast does it follow a change? Three measures.
+"""Is a player the same over a long game, and how fast does it follow a change? Four measures.
 
 pi(. | h) is the player's exact distribution. Probe rounds: 2, 4, 6, 8, 10 (early) and 24, 28, 32,
 36, 40 (late), counted from 1; each has the real history of the episode but the outcome of the round
@@ -9,9 +9,14 @@ before it replaced by x, so every public state x (CC, CD, DC, DD) is defined in 
     adaptivity        mean_x TV(late against AllC, late against AllD)
     rounds to adapt   least k with mean regret over rounds c + k … c + k + 4 <= 0.1 of the payoff
                       range after a change at round c (counted from 0), censored at the end
+    rounds to recover least k with regret over rounds c + k … c + k + 4 <= half of the regret that a
+                      uniform choice would have had in the same states, censored at the end
 
 A constant player has C = 1, so C is read beside adaptivity and regret. C = 0: another player
-altogether in the second window.
+altogether in the second window. Where little is at stake, rounds to adapt say nothing: a tenth of
+the payoff range is then more than anybody loses, and a player that does not look has adapted at
+once. Rounds to recover count from what was at stake; uniform play never recovers, unless nothing
+is at stake in all five rounds.
 
 Regret of a decision is max_a Q(h, a) - sum_a pi(a|h) Q(h, a), with Q the best values when the rules
 of every round are known (`arena`); its sum over an episode is, in expectation, what the player
@@ -33,6 +38,7 @@ EARLY, LATE = (2, 4, 6, 8, 10), (24, 28, 32, 36, 40)  # rounds from 1
 ROUNDS = LATE[-1]
 OUTCOMES = ((0, 0), (0, 1), (1, 0), (1, 1))  # own action, other's: CC, CD, DC, DD
 SPAN, LINE = 5, 0.1  # rounds of a mean, share of the payoff range
+SHARE = 0.5  # of the regret of a uniform choice
 
 
 def total_variation(p: np.ndarray, q: np.ndarray) -> np.ndarray:
@@ -62,12 +68,36 @@ def rounds_to_adapt(
 ) -> Adapted:
     """Of one episode. regret: (T,) per round, unit of payoffs · at: first round of the new rules,
     from 0 · scale: payoff range. ValueError if fewer than `span` rounds are left."""
-    after = np.asarray(regret, dtype=np.float64)[at:]
+    means = _sums(regret, at, span) / span
+    return _first(means <= line * scale + 1e-12, len(regret) - at)
+
+
+def rounds_to_recover(
+    regret: Sequence[float],
+    even: Sequence[float],
+    at: int,
+    share: float = SHARE,
+    span: int = SPAN,
+) -> Adapted:
+    """Of one episode. regret, even: (T,) of the player and of a uniform choice in the same states,
+    in one unit · at: first round of the new rules. ValueError if fewer than `span` rounds are left.
+    """
+    own, other = _sums(regret, at, span), _sums(even, at, span)
+    return _first(own <= share * other + 1e-12, len(regret) - at)
+
+
+def _sums(values: Sequence[float], at: int, span: int) -> np.ndarray:
+    """Sums over `span` rounds from each round after the change on."""
+    after = np.asarray(values, dtype=np.float64)[at:]
     if len(after) < span:
         raise ValueError(f"{len(after)} rounds after the change at {at}: need at least {span}")
-    means = np.convolve(after, np.ones(span), "valid") / span
-    good = np.flatnonzero(means <= line * scale + 1e-12)
-    return Adapted(int(good[0]), False) if len(good) else Adapted(len(after), True)
+    return np.convolve(after, np.ones(span), "valid")
+
+
+def _first(good: np.ndarray, left: int) -> Adapted:
+    """The first round that is good, or all that were left."""
+    found = np.flatnonzero(good)
+    return Adapted(int(found[0]), False) if len(found) else Adapted(left, True)
 
 
 def probes(

@@ -47,9 +47,10 @@ from dipllm_lib.kto.tabular import Objective
 from dipllm_lib.kto.ultimatum import State as Offer
 from dipllm_lib.kto.ultimatum import Ultimatum
 from dipllm_lib.kto.vocabulary import PARTNERS
-from dipllm_lib.kto.wiring import Module, Situation, Wiring
+from dipllm_lib.kto.wiring import Module, Situation, Wiring, without
 from dipllm_lib.lm.backbones import Backbone
 from dipllm_lib.run import seeding, stats
+from dipllm_lib.run.profiles_kto import KTOSettings
 
 LETTERS = lm_labels.LETTERS
 TALKS = AlternatingOffers(grid=20, rounds=None, go_on=0.9)
@@ -57,6 +58,16 @@ RHO = 0.25  # reference share in the bargaining
 TRAINED = (*LETTERS, "A")  # A twice, on other episodes: its difference is what chance alone does
 SWEEPS = 12
 SMALLEST = 1e-12  # probabilities below it are written as it
+EDGES_OF = {  # module -> the edges that are 0 without it
+    "adapter": ("adapter",),
+    "forecast": ("forecast",),
+    "memory": ("memory",),
+    "setting": ("setting", *PARAMETERS),
+    "cache": ("cache",),
+    "social": ("social total", "social direct"),
+    "modeller": ("modeller",),
+    "coordinator": ("coordinator",),
+}
 
 
 def _table(game, places, rows: dict[str, list[np.ndarray]]) -> TabularPolicy:
@@ -108,6 +119,14 @@ def _wired(game, places: Sequence, rows: Sequence[list], change: float = -0.5):
 
 
 CASES = {"ultimatum": proposer, "bargaining": bargainer}
+
+
+def tasks(settings: KTOSettings, seed: int) -> tuple[list[tuple[str, int, int, int]], list[str]]:
+    """(game, rounds, drawn decisions, seed) of every game and seed, with keys."""
+    sizes = settings.influence_tabular_rounds, settings.objective_bargain[1]
+    seeds = range(seed, seed + settings.tabular_seeds)
+    found = [(game, *sizes, own) for game in CASES for own in seeds]
+    return found, [f"influence-{game}-{own}" for game, _, _, own in found]
 
 
 def run(task: tuple[str, int, int, int]) -> list[dict]:
@@ -203,6 +222,26 @@ def histories(count: int, rounds: int, seed: int) -> list[Situation]:
             state = game.step(state, tuple(c(game, state, i, rng) for i, c in enumerate(choosers)))
         found.append(Situation(state, 0, letter))
     return found
+
+
+def fullest(given: Sequence[Situation], window: int = repeated.WINDOW) -> int:
+    """Index of the situation with the most past rounds in view of the modeller, the first of
+    equals."""
+    return int(np.argmax([min(len(at.state.history), window) for at in given]))
+
+
+def disconnected(wiring: Wiring, given: Sequence[Situation]) -> pd.DataFrame:
+    """The zero rule: rows module, edge, wired, unwired: the mean effect with all modules connected,
+    and with this one disconnected. Each context is computed once for all of them."""
+    base = Remembered(wiring.base) if wiring.base is not None else None
+    known = replace(wiring, executor=Remembered(wiring.executor), base=base)
+    full, rows = influence.effects(known, given), []
+    for module, edges in EDGES_OF.items():
+        cut = influence.effects(without(known, module), given)
+        for name in edges:
+            row = {"module": module, "edge": name, "wired": float(full.rows[name].mean())}
+            rows.append(row | {"unwired": float(cut.rows[name].mean())})
+    return pd.DataFrame(rows)
 
 
 def language(

@@ -64,13 +64,15 @@ def shares(effects: Effects, state: int) -> list[dict]:
     ]
 
 
-def timeline(chosen: Sequence[tuple[str, str, float]], rho: Mapping[str, float]) -> pd.DataFrame:
+def timeline(
+    chosen: Sequence[tuple[str, str, float]], rho: Mapping[str, tuple[float, float]]
+) -> pd.DataFrame:
     """Panel 3. chosen: (game, letter, payoff) of each window in order · rho: reference of a game
-    under A, share of its scale; under F it is 0."""
+    under A to E, and under F, shares of its scale."""
     rows = []
     for step, (game, letter, payoff) in enumerate(chosen):
         params = labels.SETTINGS[letter].params
-        point = 0.0 if letter == "F" else rho[game]
+        point = rho[game][letter == "F"]
         values = params.alpha, params.beta, params.lam, point, float(payoff)
         rows.append((step, game, letter, *values))
     return pd.DataFrame(rows, columns=list(TIMELINE))

@@ -30,6 +30,14 @@ document.querySelectorAll("g.node").forEach(node => node.addEventListener("click
 """
 
 
+def show(document: Mapping, height: int = 560) -> object:
+    """A display of the page in a frame of its own, so that its style stays inside."""
+    from IPython.display import HTML
+
+    frame = f'width="100%" height="{height}" style="border:0"'
+    return HTML(f'<div><iframe srcdoc="{escaped(html(document))}" {frame}></iframe></div>')
+
+
 def html(document: Mapping) -> str:
     """The page of a document of `influence_graph`."""
     influence_graph.check(document)

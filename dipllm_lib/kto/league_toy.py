@@ -8,6 +8,8 @@ average, so its rating is that of an average player; who is rated highest depend
 Shapes: three actions.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 
@@ -40,3 +42,14 @@ def table(episodes: int, rng: np.random.Generator, resamples: int) -> pd.DataFra
     mixed = [np.array(PLAYERS[name]) for name in rated["player"]]
     gaps = [exploitability.matrix_game(PAYOFFS, -PAYOFFS, x, x).sum() for x in mixed]
     return rated.assign(exploitability=gaps)
+
+
+def reseeded(episodes: int, rngs: Sequence[np.random.Generator], resamples: int) -> pd.DataFrame:
+    """`table` of the first generator with again, again_low, again_high of the second, and overlap:
+    whether the two intervals do, yes or no."""
+    first, second = (table(episodes, rng, resamples) for rng in rngs)
+    other = second.set_index("player")[["rating", "low", "high"]]
+    found = first.join(other.add_prefix("again_"), on="player")
+    found = found.rename(columns={"again_rating": "again"})
+    meet = (found["low"] <= found["again_high"]) & (found["again_low"] <= found["high"])
+    return found.assign(overlap=np.where(meet, "yes", "no"))

@@ -21,6 +21,7 @@ LOOKS = {
     "uniform": (GREY, "v"),
 }
 PAIRS = (("consistency", "regret"), ("adaptivity", "regret"))
+SHORT = "not measured: fewer than 40 rounds"
 
 
 def recall(table: pd.DataFrame, caption: str = "") -> Figure:
@@ -36,18 +37,20 @@ def recall(table: pd.DataFrame, caption: str = "") -> Figure:
     ax.set_xlabel("rounds since the event")
     ax.set_ylabel("share recalled")
     ax.set_ylim(0, 1.05)
-    ax.legend(loc="center right")
+    figure.legend(*ax.get_legend_handles_labels(), ncols=2, loc="outside upper center")
     figures.add_caption(figure, caption)
     return figure
 
 
 def steadiness(table: pd.DataFrame, caption: str = "") -> Figure:
-    """Consistency and adaptivity over regret: steady, and still not deaf. ValueError for a table
-    without them, from games that are too short."""
-    if "consistency" not in table:
-        raise ValueError("no consistency in this table: its games have fewer than 40 rounds")
+    """Consistency and adaptivity over regret: steady, and still not deaf. Games that are too short
+    for them leave the axes empty, and say so."""
     figure, grid = plotting.axes(2, 1, 2)
     for ax, (y, x) in zip(grid, PAIRS, strict=True):
+        if y not in table:
+            ax.text(0.5, 0.5, SHORT, ha="center", transform=ax.transAxes, color=GREY)
+            ax.set_axis_off()
+            continue
         for row in table.to_dict("records"):
             colour, marker = LOOKS[row["arm"]]
             ax.plot([row[x]], [row[y]], marker=marker, ls="none", color=colour, label=row["arm"])
@@ -56,7 +59,9 @@ def steadiness(table: pd.DataFrame, caption: str = "") -> Figure:
         ax.set_xlabel("regret per round, share of the payoff range")
         ax.set_ylabel(y)
         ax.set_ylim(-0.05, 1.05)
-    grid[1].legend(loc="center right")
+    lines, names = grid[0].get_legend_handles_labels()
+    if lines:
+        figure.legend(lines, names, ncols=5, loc="outside upper center")
     figures.add_caption(figure, caption)
     return figure
 
@@ -71,8 +76,7 @@ def change(table: pd.DataFrame, at: int, line: float, caption: str = "") -> Figu
         ax.remove()
     for ((kind, told), part), ax in zip(panels, grid.flat, strict=False):
         for arm, own in part.groupby("arm", sort=False):
-            if arm != "uniform":
-                ax.plot(own["round"], own["regret"], color=LOOKS[arm][0], label=arm, lw=1.1)
+            ax.plot(own["round"], own["regret"], color=LOOKS[arm][0], label=arm, lw=1.1)
         ax.axvline(at, color=GREY, lw=0.8, ls=":")
         ax.axhline(line, color=GREY, lw=0.8, ls="--")
         ax.set_title(f"{kind}, {'announced' if told else 'silent'}", loc="left")
@@ -81,6 +85,6 @@ def change(table: pd.DataFrame, at: int, line: float, caption: str = "") -> Figu
     for row in grid:
         row[0].set_ylabel("regret, share of range")
     lines, names = grid[0, 0].get_legend_handles_labels()
-    figure.legend(lines, names, ncols=4, loc="outside upper center")
+    figure.legend(lines, names, ncols=5, loc="outside upper center")
     figures.add_caption(figure, caption)
     return figure

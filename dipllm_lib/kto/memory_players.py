@@ -203,6 +203,11 @@ def best_values(arena: Arena, log: Log, types: np.ndarray) -> np.ndarray:
     return every[rows, rounds, log.states[:, :-1]]
 
 
-def regret(arena: Arena, log: Log, chances: np.ndarray, types: np.ndarray) -> np.ndarray:
-    """(B, T) exact regret of every decision, in the unit of payoffs."""
-    return arenas.gaps(best_values(arena, log, types), chances)
+def regrets(
+    arena: Arena, log: Log, chances: np.ndarray, types: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """(B, T) exact regret of every decision, and of a uniform choice in its place, in the unit of
+    payoffs."""
+    quality = best_values(arena, log, types)
+    even = np.full(arena.actions, 1 / arena.actions)
+    return arenas.gaps(quality, chances), arenas.gaps(quality, even)

@@ -4,12 +4,13 @@
     consistency   C against every stationary partner, adaptivity AllC against AllD, regret per round
                   over the payoff range, for the three arms, the Bayes filter and a uniform player
     change        at round 20 of 40 payoffs, delta or the opponent's type change, announced or
-                  silent (a type is never announced): rounds to adapt, censored share, regret
-                  after the change
+                  silent (a type is never announced): rounds to adapt and rounds to recover,
+                  censored shares, regret after the change
 
-One task is one seed: it trains every arm in both arenas and plays all tests. A seed's number is the
-mean over its episodes; intervals are over seeds. The median over episodes of all seeds is beside
-the mean, since censored episodes count as the rounds that were left.
+One task is one seed of one part: recall, or an arena, where it trains every arm and plays all
+tests. A seed's number is the mean over its episodes; intervals are over seeds. The median over
+episodes of all seeds is beside the mean, since censored episodes count as the rounds that were
+left.
 
 Shapes: one row per (seed, arm, ...) out of `run`; tidy tables with low and high out of the rest.
 """
@@ -31,12 +32,16 @@ BAYES, UNIFORM = "Bayes filter", "uniform"
 PLAYERS = (*ARMS, BAYES, UNIFORM)
 RULE = "5/3/1/0"
 KINDS = ("payoffs", "type", "delta")
+ARENAS = {"repeated": arenas.repeated_game, "bargaining": arenas.bargaining}
+PARTS = (*ARENAS, "recall")
+MEASURES = ("rounds", "recovery")
 
 
 @dataclass(frozen=True)
 class Task:
-    """One seed. episodes: of each test · at: first round of the new rules, from 0."""
+    """One part of one seed. episodes: of each test · at: first round of the new rules, from 0."""
 
+    part: str
     seed: int
     size: Size
     recall: recall.Size
@@ -51,6 +56,7 @@ def tasks(settings: KTOSettings, seed: int) -> tuple[list[Task], list[str]]:
     asked = recall.Size(*settings.memory_recall)
     found = [
         Task(
+            part,
             seed + k,
             size,
             asked,
@@ -58,9 +64,10 @@ def tasks(settings: KTOSettings, seed: int) -> tuple[list[Task], list[str]]:
             settings.memory_episodes,
             settings.memory_change,
         )
+        for part in PARTS
         for k in range(settings.memory_seeds)
     ]
-    return found, [f"memory-{task.seed}" for task in found]
+    return found, [f"memory-{task.part}-{task.seed}" for task in found]
 
 
 def uniform(actions: int) -> Callable[[Log], np.ndarray]:
@@ -69,26 +76,30 @@ def uniform(actions: int) -> Callable[[Log], np.ndarray]:
 
 
 def run(task: Task) -> list[dict]:
-    """Rows of one seed, column `table` says of which table."""
-    rows = [row | {"table": "recall"} for row in recall.run((task.seed, task.recall, task.lags))]
-    for arena in (arenas.repeated_game(), arenas.bargaining()):
-        players = {arm: memory_players.train(arena, arm, task.size, task.seed) for arm in ARMS}
-        players[BAYES] = arenas.Bayes(arena, task.size.rounds)
-        players[UNIFORM] = uniform(arena.actions)
-        for name, player in players.items():
-            own = {"seed": task.seed, "arm": name, "arena": arena.name}
-            if arena.name == "repeated":
-                rows += [own | row for row in _stationary(task, arena, player)]
-            rows += [own | row for row in _changes(task, arena, player)]
+    """Rows of one task, column `table` says of which table."""
+    if task.part not in ARENAS:
+        found = recall.run((task.seed, task.recall, task.lags))
+        return [row | {"table": "recall"} for row in found]
+    arena, rows = ARENAS[task.part](), []
+    players = {arm: memory_players.train(arena, arm, task.size, task.seed) for arm in ARMS}
+    players[BAYES] = arenas.Bayes(arena, task.size.rounds)
+    players[UNIFORM] = uniform(arena.actions)
+    for name, player in players.items():
+        own = {"seed": task.seed, "arm": name, "arena": arena.name}
+        if arena.name == "repeated":
+            rows += [own | row for row in _stationary(task, arena, player)]
+        rows += [own | row for row in _changes(task, arena, player)]
     return rows
 
 
 def _played(task: Task, arena: Arena, player, path: Sequence, name: str):
-    """Log, regret (B, T) over the scale, of episodes on one path of types."""
+    """Log, and regrets (B, T) over the scale of the player and of a uniform choice in its states:
+    episodes on one path of types."""
     rng = seeding.child(task.seed, "kto", "memory test", arena.name, name)
     types, told = (np.repeat(part, task.episodes, axis=0) for part in path)
     log, chances = memory_players.play(player, arena, types, told, rng)
-    return log, memory_players.regret(arena, log, chances, types) / arena.scale
+    own, even = memory_players.regrets(arena, log, chances, types)
+    return log, own / arena.scale, even / arena.scale
 
 
 def probed(arena: Arena, player, log: Log, pays: np.ndarray, rounds: Sequence[int]) -> np.ndarray:
@@ -111,7 +122,7 @@ def _stationary(task: Task, arena: Arena, player) -> list[dict]:
     for partner in arenas.PARTNERS:
         kind = arena.index(f"{partner} {RULE}")
         path = memory_players.paths(arena, task.size.rounds, [kind], kind, task.size.rounds, False)
-        log, regret = _played(task, arena, player, path, partner)
+        log, regret, _ = _played(task, arena, player, path, partner)
         row = {"table": "stationary", "partner": partner, "regret": float(regret.mean())}
         if long:
             pays = arena.pays[kind]
@@ -145,13 +156,16 @@ def changes(arena: Arena) -> list[tuple[str, str, str, bool]]:
 
 
 def _changes(task: Task, arena: Arena, player) -> list[dict]:
-    """One row per change and episode-mean: rounds to adapt, censored, regret after the change."""
+    """One row per change: rounds to adapt and to recover of each episode, shares that never did,
+    regret after the change and by round."""
     rows = []
     for kind, first, second, told in changes(arena):
         types = arena.index(first), arena.index(second)
         path = memory_players.paths(arena, task.size.rounds, [types[0]], types[1], task.at, told)
-        log, regret = _played(task, arena, player, path, f"{first} {second} {int(told)}")
+        _, regret, even = _played(task, arena, player, path, f"{first} {second} {int(told)}")
         each = [adaptation.rounds_to_adapt(own, task.at, 1.0) for own in regret]
+        pairs = zip(regret, even, strict=True)
+        back = [adaptation.rounds_to_recover(*pair, task.at) for pair in pairs]
         rows.append({
             "table": "change",
             "kind": kind,
@@ -160,7 +174,9 @@ def _changes(task: Task, arena: Arena, player) -> list[dict]:
             "announced": told,
             "each": [one.rounds for one in each],
             "rounds": float(np.mean([one.rounds for one in each])),
-            "censored": float(np.mean([one.censored for one in each])),
+            "rounds_never": float(np.mean([one.censored for one in each])),
+            "recovery": float(np.mean([one.rounds for one in back])),
+            "recovery_never": float(np.mean([one.censored for one in back])),
             "after": float(regret[:, task.at :].mean()),
             "curve": regret.mean(axis=0).tolist(),
         })
@@ -199,18 +215,39 @@ def stationary(rows: Sequence[dict], seed: int, resamples: int) -> pd.DataFrame:
 
 
 def adapted(rows: Sequence[dict], seed: int, resamples: int) -> pd.DataFrame:
-    """Rows kind, announced, arm, seeds, episodes, median (rounds), rounds (mean) and after (regret
-    per round after the change, share of the range) with intervals over seeds, censored (share)."""
+    """Rows kind, announced, arm, seeds, episodes, median (rounds to adapt), then means with
+    intervals over seeds: rounds (to adapt), recovery (rounds), after (regret per round after the
+    change, share of the range); rounds_never, recovery_never: censored shares."""
     table = pd.DataFrame([row for row in rows if row["table"] == "change"])
     found = []
     for (kind, told, arm), part in table.groupby(["kind", "announced", "arm"], sort=False):
         each = [k for own in part["each"] for k in own]
         row = {"kind": kind, "announced": told, "arm": arm, "seeds": part["seed"].nunique()}
         row |= {"episodes": len(each), "median": float(np.median(each))}
-        for measure in ("rounds", "after"):
+        for measure in (*MEASURES, "after"):
             own = part.groupby("seed")[measure].mean()
             row |= _interval(measure, own, seed, resamples, f"{kind} {told} {arm}")
-        found.append(row | {"censored": float(part["censored"].mean())})
+        found.append(row | {f"{m}_never": float(part[f"{m}_never"].mean()) for m in MEASURES})
+    return pd.DataFrame(found)
+
+
+def compared(rows: Sequence[dict], seed: int, resamples: int) -> pd.DataFrame:
+    """Rows measure, kind, announced, arm, seeds, value, low, high (over seeds). Of the arm with a
+    store: its rounds minus those of the Bayes filter, paired by seed. Of uniform play: the share of
+    its episodes that count as adapted."""
+    table = pd.DataFrame([row for row in rows if row["table"] == "change"])
+    found = []
+    for measure in MEASURES:
+        for (kind, told), part in table.groupby(["kind", "announced"], sort=False):
+            means = part.groupby(["arm", "seed"])[[measure, f"{measure}_never"]].mean()
+            gap = means.loc[STORE][measure] - means.loc[BAYES][measure]
+            passed = 1.0 - means.loc[UNIFORM][f"{measure}_never"]
+            for arm, own in ((STORE, gap), (UNIFORM, passed)):
+                label = f"{measure} {kind} {told} {arm}"
+                row = {"measure": measure, "kind": kind, "announced": told, "arm": arm}
+                numbers = _interval("value", own, seed, resamples, label)
+                ends = {"low": numbers["value_low"], "high": numbers["value_high"]}
+                found.append(row | {"seeds": len(own), "value": numbers["value"]} | ends)
     return pd.DataFrame(found)
 
 
@@ -225,32 +262,6 @@ def curves(rows: Sequence[dict]) -> pd.DataFrame:
         for (kind, told, arm), own in groups.items()
         for t, value in enumerate(np.mean(own, axis=0).tolist())
     ])
-
-
-def claims(steady: pd.DataFrame, changed: pd.DataFrame) -> pd.DataFrame:
-    """Rows claim, what, value, low, high, verdict from `stationary` and `adapted`.
-
-    K11: the store raises consistency above that of the window (interval above 0) and does not lower
-    adaptivity (interval not below 0). K12: rounds to adapt of the store arm minus those of the
-    Bayes filter, by kind of change: reached where the difference is at most 1 round. A table
-    without consistency gives no K11.
-    """
-    rows = []
-    if "consistency" in steady:
-        own = steady.set_index("arm").loc[STORE]
-        for what, good, bad in (("consistency", 0.0, 0.0), ("adaptivity", -np.inf, 0.0)):
-            value, low, high = (own[f"{what}_gain{end}"] for end in ("", "_low", "_high"))
-            verdict = "failed" if high < bad else "reached" if low > good else "null"
-            rows.append(("K11", f"{what}, store minus window", value, low, high, verdict))
-    for (kind, told), part in changed.groupby(["kind", "announced"], sort=False):
-        own = part.set_index("arm")
-        gap = own.loc[STORE, "rounds"] - own.loc[BAYES, "rounds"]
-        ends = [
-            own.loc[STORE, f"rounds_{end}"] - own.loc[BAYES, "rounds"] for end in ("low", "high")
-        ]
-        words = f"rounds to adapt, store minus Bayes: {kind}, {'announced' if told else 'silent'}"
-        rows.append(("K12", words, gap, *ends, "reached" if gap <= 1 else "failed"))
-    return pd.DataFrame(rows, columns=["claim", "what", "value", "low", "high", "verdict"])
 
 
 def _interval(name: str, values, seed: int, resamples: int, label: str) -> dict[str, float]:

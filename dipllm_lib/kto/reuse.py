@@ -23,11 +23,14 @@ import torch
 from dipllm_lib.kto import lm_labels
 from dipllm_lib.kto.lm_policy import BASE, LMPolicy
 from dipllm_lib.kto.policies import Context, Rows
-from dipllm_lib.kto.repeated import IteratedPD, State
+from dipllm_lib.kto.repeated import WORDS_LABELS, IteratedPD, State
 from dipllm_lib.lm import scoring
 from dipllm_lib.lm.backbones import Backbone
 from dipllm_lib.lm.cache import Cache, chain
 from dipllm_lib.lm.packing import Tree
+from dipllm_lib.run import seeding
+
+ROUNDS = 12  # of an example: more than the window shows
 
 
 class ReusingPolicy(LMPolicy):
@@ -86,6 +89,12 @@ def growing(game: IteratedPD, state: State, player: int = 0, setting: str = "A")
     cuts = range(len(state.history))
     states = [replace(state, history=state.history[:t]) for t in cuts]
     return [lm_labels.context(game, one, player, setting) for one in states]
+
+
+def example(seed: int, rounds: int = ROUNDS) -> tuple[IteratedPD, State]:
+    """A game and a history of `rounds` random rounds of it."""
+    drawn = seeding.child(seed, "kto", "reuse").integers(2, size=(rounds, 2)).tolist()
+    return IteratedPD(rounds), State(rounds, WORDS_LABELS, history=tuple(map(tuple, drawn)))
 
 
 def saving(backbone: Backbone, adapter: str, game: IteratedPD, state: State) -> pd.DataFrame:

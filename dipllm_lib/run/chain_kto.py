@@ -1,6 +1,48 @@
-"""What notebooks 09 and 09b read and write: a part of `chain`, which it would make too long."""
+"""What notebooks 08 to 09c read and write: a part of `chain`, which would be too long with it."""
 
-from dipllm_lib.run.graph import EXACT, ROUNDING, STATISTICAL, TIMING, TRAINING, Notebook
+from dipllm_lib.run.graph import (
+    CLOSE,
+    EXACT,
+    ROUNDING,
+    STATISTICAL,
+    TIMING,
+    TRAINING,
+    Notebook,
+)
+
+PROSPECT = Notebook(
+    "08_kto_prospect_theory",
+    minutes=(0.2, 0.5, 10),
+    study="kto",
+    tables={
+        "08_curves": ROUNDING,
+        "08_identities": ROUNDING,
+        "08_fits": CLOSE,
+        "08_recovery": CLOSE,
+        "08_intervals": CLOSE,
+        "08_offers": ROUNDING,
+        "08_best_offers": ROUNDING,
+        "08_refusals": ROUNDING,
+        "08_models": CLOSE,
+        "08_rates": CLOSE,
+        "08_references": ROUNDING,
+        "08_bargaining": CLOSE,
+        "08_shares": CLOSE,
+        "08_signs": CLOSE,
+        "08_replies": ROUNDING,
+        "08_long_run": ROUNDING,
+        "08_scores": CLOSE,
+    },
+    figures=(
+        "08_curves",
+        "08_recovery",
+        "08_offers",
+        "08_people",
+        "08_references",
+        "08_bargaining",
+        "08_replies",
+    ),
+)
 
 LANGUAGE_GAMES = Notebook(
     "09_kto_language_games",
@@ -78,5 +120,49 @@ NEGOTIATION = Notebook(
         "09b_phases",
         "09b_learned",
         "09b_lm_phases",
+    ),
+)
+
+LEAGUE = Notebook(
+    "09c_kto_league_memory_influence",
+    minutes=(0.3, 2.5, 300),
+    study="kto",
+    reads=("09_base", "09_executor", "09_opponent", "09_coordinator"),
+    files=("09c_executor", "09c_influence.json", "09c_influence.html"),
+    tables={
+        "09c_matrix": STATISTICAL,
+        "09c_weights": CLOSE,
+        "09c_rounds": STATISTICAL,
+        "09c_arms": STATISTICAL,
+        "09c_values": CLOSE,
+        "09c_contrasts": STATISTICAL,
+        "09c_ratings": STATISTICAL,
+        "09c_lm_games": STATISTICAL,
+        "09c_lm_history": TRAINING,
+        "09c_lm_members": TRAINING,
+        "09c_lm_executor": TRAINING,
+        "09c_reuse": TRAINING,
+        "09c_recall": STATISTICAL,
+        "09c_steady": STATISTICAL,
+        "09c_changes": STATISTICAL,
+        "09c_curves": TRAINING,
+        "09c_compared": STATISTICAL,
+        "09c_parameters": STATISTICAL,
+        "09c_windows": TRAINING,
+        "09c_edges": STATISTICAL,
+        "09c_zero": TRAINING,
+        "09c_grounds": TRAINING,
+        "09c_verdicts": STATISTICAL,
+    },
+    figures=(
+        "09c_matrix",
+        "09c_weights",
+        "09c_exploitability",
+        "09c_arms",
+        "09c_lm_members",
+        "09c_recall",
+        "09c_steady",
+        "09c_change",
+        "09c_influence",
     ),
 )

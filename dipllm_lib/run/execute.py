@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from dipllm_lib.run import files, guards, seeding, task_env
+from dipllm_lib.run import files, guards, seeding, task_env, widgets
 from dipllm_lib.run.places import Refused
 from dipllm_lib.run.profiles import Profile
 
@@ -150,6 +150,24 @@ def run(path: Path, parameters: dict, copy: Path, profile: Profile) -> None:
             raise
         _pass_on(log)
         judge(notebook)
+        _write(widgets.without(notebook), copy)
+
+
+def _write(notebook: dict, copy: Path) -> None:
+    """Replace the executed copy. Raises Failed if it cannot be written."""
+    import nbformat
+
+    text = nbformat.writes(nbformat.from_dict(notebook))
+    try:
+        files.write_text(copy, text + "\n")
+    except OSError as error:
+        raise _unwritten("its executed copy", error) from error
+
+
+def _unwritten(where: str, error: OSError) -> Failed:
+    """The failure of a full disk or a folder without rights."""
+    cause = _last_line(type(error).__name__, str(error))
+    return Failed(where, cause, "make room on the disk and run the same command to go on")
 
 
 def _call(path: Path, parameters: dict, copy: Path, log):
@@ -182,9 +200,7 @@ def _call(path: Path, parameters: dict, copy: Path, log):
         cause = "the kernel died: killed, or out of memory"
         raise Failed(place.text, cause, "free memory and run the same command to go on") from error
     except OSError as error:  # the executed copy could not be written
-        cause = _last_line(type(error).__name__, str(error))
-        remedy = "make room on the disk and run the same command to go on"
-        raise Failed(place.text, cause, remedy) from error
+        raise _unwritten(place.text, error) from error
     except RuntimeError as error:
         cause = _last_line(type(error).__name__, str(error))
         raise Failed(place.text, cause, "run the same command again") from error

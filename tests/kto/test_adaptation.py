@@ -114,6 +114,22 @@ def test_censoring():
         adaptation.rounds_to_adapt(never, 36, 5.0)
 
 
+def test_recovery_is_counted_from_what_is_at_stake():
+    """A tenth of the range is never lost here, so everybody adapts at once; of what a uniform
+    choice loses, .04 a round, the player loses all for six rounds and a quarter from then on."""
+    even = np.full(40, 0.04)
+    regret = np.where(np.arange(40) < 26, 0.04, 0.01)
+    assert adaptation.rounds_to_adapt(regret, 20, 1.0) == (0, False)
+    # two bad rounds and three good ones are .11 of .2, one and four are .08
+    assert adaptation.rounds_to_recover(regret, even, 20) == (5, False)
+    assert adaptation.rounds_to_recover(regret, even, 20, share=0.6) == (4, False)
+    assert adaptation.rounds_to_recover(even, even, 20) == (20, True)
+    assert adaptation.rounds_to_recover(even, even * 0, 20) == (20, True)
+    assert adaptation.rounds_to_recover(even * 0, even * 0, 20) == (0, False)
+    with pytest.raises(ValueError, match="4 rounds after the change at 36"):
+        adaptation.rounds_to_recover(regret, even, 36)
+
+
 def test_a_language_model_can_be_probed(tiny):
     game = IteratedPD(40, window=8)
     policy = LMPolicy(tiny())

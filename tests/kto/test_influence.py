@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from dipllm_lib.kto import influence, influence_cases, lm_labels, pool, roles, soft_tokens, wiring
-from dipllm_lib.kto.influence import EDGES, PARAMETERS
+from dipllm_lib.kto.influence import EDGES
 from dipllm_lib.kto.policies import Context, TabularPolicy
 from dipllm_lib.kto.repeated import IteratedPD, State
 from dipllm_lib.kto.wiring import Module, Situation, Wiring
@@ -76,16 +76,7 @@ def test_everything_connected_has_an_effect():
     assert found.rows["cache"].tolist() == [0.0, 0.0]
 
 
-OFF = {
-    "adapter": ("adapter",),
-    "forecast": ("forecast",),
-    "memory": ("memory",),
-    "setting": ("setting", *PARAMETERS),
-    "cache": ("cache",),
-    "social": ("social total", "social direct"),
-    "modeller": ("modeller",),
-    "coordinator": ("coordinator",),
-}
+OFF = influence_cases.EDGES_OF
 
 
 @pytest.mark.parametrize("module", OFF)
@@ -191,6 +182,10 @@ def test_language_model_edges_and_zero_rule(moved):
     for module, names in OFF.items():
         edges, _ = influence.measure(wiring.without(full, module), given, 0, 20)
         assert all(edge.value == 0.0 for edge in edges if edge.name in names), module
+    table = influence_cases.disconnected(full, given)
+    assert sorted(table["edge"]) == sorted(EDGES) and (table["unwired"] == 0.0).all()
+    same = [by[row.edge].value for row in table.itertuples()]
+    assert table["wired"].tolist() == pytest.approx(same, abs=1e-9)
 
 
 def test_a_language_model_with_a_store(moved):
@@ -234,3 +229,11 @@ def test_a_forecast_of_many_states_is_that_of_each(moved):
         assert full.forecast(at.state, at.player) == lm_labels.partner(name)
     with pytest.raises(KeyError):
         full.forecast(State(3, ("cooperate", "defect")), 0)
+
+
+def test_the_fullest_state_is_the_first_with_most_rounds_in_view():
+    names = ("cooperate", "defect")
+    given = [Situation(State(40, names, history=((0, 1),) * n), 0) for n in (3, 9, 30, 8)]
+    assert influence_cases.fullest(given) == 1  # of eight in view, the first
+    assert influence_cases.fullest(given[:1]) == 0
+    assert influence_cases.fullest(given, window=20) == 2

@@ -1,6 +1,7 @@
 """The document and its schema, the three panels, the page: the same bytes when made twice."""
 
 import copy
+import html
 import json
 import re
 
@@ -41,7 +42,7 @@ def document():
     edges, found = influence.measure(wiring, given, 0, 20)
     chosen = influence_graph.timeline(
         [("repeated", "A", 0.4), ("repeated", "B", 0.5), ("bargaining", "F", 0.3)],
-        {"repeated": 0.0, "bargaining": 0.25},
+        {"repeated": (0.5, 0.5), "bargaining": (0.25, 0.0)},
     )
     grounds = influence_grounds.top(influence_grounds.grounds(MODULE, AT), 0)
     shares = influence_graph.shares(found, 0)
@@ -75,7 +76,8 @@ def test_the_document_is_of_its_schema(document):
     assert by["lambda"]["kind"] == "parameter" and by["lambda"]["connected"]
     assert by["cache"] == {"name": "cache", "kind": "module", "connected": False}
     assert sum(row["share"] for row in read["decision"]) == pytest.approx(1.0)
-    assert read["timeline"][1]["lambda"] == 3.2 and read["timeline"][2]["rho"] == 0.0
+    assert read["timeline"][1]["lambda"] == 3.2
+    assert [row["rho"] for row in read["timeline"]] == [0.5, 0.5, 0.0]
 
 
 @pytest.mark.parametrize(
@@ -111,6 +113,8 @@ def test_page_and_figure_are_the_same_bytes_twice(document):
     assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)|src=|href=", page)
     assert page.count("<tr data-ends=") == len(document["edges"])
     assert page.count('<g class="node"') == len(document["nodes"])
+    frame = influence_page.show(document).data
+    assert html.unescape(frame.split('srcdoc="')[1].split('" width')[0]) == page
     figures = [plotting.render(influence_figures.draw(document, "a caption")) for _ in range(2)]
     assert figures[0] == figures[1]
 

@@ -1,7 +1,6 @@
 """The tasks and tables of memory: shapes, pairing of seeds, censoring, figures that are drawn."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from dipllm_lib.kto import adaptation, memory_figures, memory_players, memory_study, recall
@@ -14,8 +13,12 @@ SIZE = memory_players.Size(rounds=12, iterations=2, updates=1, batch=8)
 
 @pytest.fixture(scope="module")
 def rows():
-    task = [Task(seed, SIZE, recall.Size(2, 4, 4), (4,), 2, 6) for seed in (0, 1)]
-    return [row for one in task for row in memory_study.run(one)]
+    found = [task(part, seed) for part in memory_study.PARTS for seed in (0, 1)]
+    return [row for one in found for row in memory_study.run(one)]
+
+
+def task(part, seed):
+    return Task(part, seed, SIZE, recall.Size(2, 4, 4), (4,), 2, 6)
 
 
 def test_rows_of_a_task(rows):
@@ -26,8 +29,10 @@ def test_rows_of_a_task(rows):
     assert {row["arm"] for row in changes} == set(memory_study.PLAYERS)
     assert all(len(row["each"]) == 2 and len(row["curve"]) == 12 for row in changes)
     assert not any("consistency" in row for row in rows)  # 12 rounds are too few
-    again = memory_study.run(Task(0, SIZE, recall.Size(2, 4, 4), (4,), 2, 6))
+    again = memory_study.run(task(memory_study.PARTS[0], 0))
     assert again == rows[: len(again)]
+    even = [row for row in changes if row["arm"] == memory_study.UNIFORM]
+    assert all(row["recovery_never"] == 1.0 and row["recovery"] == 6.0 for row in even)
 
 
 def test_tables_and_figures(rows):
@@ -37,11 +42,13 @@ def test_tables_and_figures(rows):
     assert table["arm"].tolist() == list(memory_study.PLAYERS)
     assert np.isnan(table["regret_gain"][0]) and table["regret_gain"][1:].notna().all()
     adapted = memory_study.adapted(rows, 0, 50)
-    assert (adapted["rounds_low"] <= adapted["rounds"]).all() and adapted["censored"].max() <= 1
+    assert (adapted["rounds_low"] <= adapted["rounds"]).all()
+    assert (adapted["recovery"] <= 6).all() and adapted["rounds_never"].max() <= 1
     curves = memory_study.curves(rows)
     assert len(curves) == 5 * 5 * 12
-    with pytest.raises(ValueError, match="fewer than 40 rounds"):
-        memory_figures.steadiness(table)
+    short = memory_figures.steadiness(table)
+    assert [ax.texts[0].get_text() for ax in short.axes] == [memory_figures.SHORT] * 2
+    plotting.render(short)
     full = table.assign(**{
         k: 0.5 for m in ("consistency", "adaptivity") for k in (m, f"{m}_low", f"{m}_high")
     })
@@ -53,27 +60,25 @@ def test_tables_and_figures(rows):
         plotting.render(figure)
 
 
-def test_claims_by_hand():
-    steady = pd.DataFrame({"arm": memory_players.ARMS[:2], "consistency": 0.5})
-    for what, low, high in (("consistency", 0.1, 0.2), ("adaptivity", -0.1, 0.1)):
-        steady[f"{what}_gain"], steady[f"{what}_gain_low"] = 0.0, low
-        steady[f"{what}_gain_high"] = high
-    changed = pd.DataFrame({
-        "kind": "type",
-        "announced": False,
-        "arm": [memory_players.STORE, memory_study.BAYES],
-        "rounds": [4.0, 2.0],
-        "rounds_low": [3.0, 2.0],
-        "rounds_high": [5.0, 2.0],
-    })
-    found = memory_study.claims(steady, changed)
-    assert found["verdict"].tolist() == ["reached", "reached", "failed"]
-    assert found.iloc[2, 2:5].tolist() == [2.0, 1.0, 3.0]
-    worse = steady.assign(adaptivity_gain_high=-0.01, consistency_gain_low=-0.1)
-    verdicts = memory_study.claims(worse, changed)["verdict"]
-    assert verdicts.tolist() == ["null", "failed", "failed"]
-    short = steady.drop(columns="consistency")
-    assert memory_study.claims(short, changed)["claim"].tolist() == ["K12"]
+def test_rounds_are_compared_by_seed():
+    """Store minus Bayes filter of each seed, and the share of uniform play that adapted."""
+    rows = [
+        {"table": "change", "kind": "type", "announced": False, "arm": arm, "seed": seed}
+        | {"rounds": rounds, "rounds_never": never, "recovery": 6.0, "recovery_never": 1.0}
+        for arm, seed, rounds, never in (
+            (memory_players.STORE, 0, 4.0, 0.0),
+            (memory_players.STORE, 1, 5.0, 0.0),
+            (memory_study.BAYES, 0, 1.0, 0.0),
+            (memory_study.BAYES, 1, 0.0, 0.0),
+            (memory_study.UNIFORM, 0, 6.0, 0.5),
+            (memory_study.UNIFORM, 1, 6.0, 1.0),
+        )
+    ]
+    found = memory_study.compared(rows, 0, 200)
+    assert found["value"].tolist() == [4.0, 0.25, 0.0, 0.0]
+    assert found[["low", "high"]].values.tolist() == [[3.0, 5.0], [0.0, 0.5], [0, 0], [0, 0]]
+    assert found["measure"].tolist() == ["rounds", "rounds", "recovery", "recovery"]
+    assert found["arm"].tolist() == [memory_players.STORE, memory_study.UNIFORM] * 2
 
 
 def test_probing_a_player_is_probing_its_policy():
@@ -113,5 +118,5 @@ def test_tasks_of_the_profiles():
     for name in profiles.NAMES:
         settings = profiles.load(name, 0).kto
         tasks, keys = memory_study.tasks(settings, 3)
-        assert len(tasks) == len(set(keys)) == settings.memory_seeds and tasks[0].seed == 3
+        assert len(tasks) == len(set(keys)) == 3 * settings.memory_seeds and tasks[0].seed == 3
         assert tasks[0].at + adaptation.SPAN <= tasks[0].size.rounds

@@ -81,3 +81,17 @@ def test_the_toy_is_zero_sum_and_its_best_rated_player_can_be_exploited():
     x = np.array(league_toy.PLAYERS["mostly paper"])
     gaps = exploitability.matrix_game(league_toy.PAYOFFS, -league_toy.PAYOFFS, x, x)
     assert table.loc["mostly paper", "exploitability"] == pytest.approx(gaps.sum())
+
+
+def test_reseeding_gives_other_games_and_the_same_order():
+    rngs = [seeding.child(seed, "toy again") for seed in (0, 1)]
+    table = league_toy.reseeded(150, rngs, 100).set_index("player")
+    first = league_toy.table(150, seeding.child(0, "toy again"), 100).set_index("player")
+    second = league_toy.table(150, seeding.child(1, "toy again"), 100).set_index("player")
+    assert table["rating"].equals(first["rating"])
+    assert table["again"].to_dict() == second["rating"].to_dict()
+    assert not np.allclose(table["rating"], table["again"])
+    apart = (first["low"] > second["high"]) | (second["low"] > first["high"])
+    assert (table["overlap"] == "no").to_dict() == apart.to_dict()
+    same = [seeding.child(0, "toy again") for _ in range(2)]
+    assert set(league_toy.reseeded(20, same, 20)["overlap"]) == {"yes"}

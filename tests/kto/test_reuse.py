@@ -31,6 +31,13 @@ def test_growing_histories_are_scored_alike(tiny):
         assert table["saved"][1] > 0.75  # without a window nothing moves
 
 
+def test_the_example_is_longer_than_the_window():
+    game, state = reuse.example(3)
+    assert len(state.history) == game.rounds == reuse.ROUNDS > game.window
+    assert reuse.example(3)[1] == state != reuse.example(4)[1]
+    assert len(reuse.growing(game, state)) == reuse.ROUNDS
+
+
 def test_any_order_and_other_games_do_no_harm(tiny, gifts, offers):
     backbone = tiny()
     policy, plain = reuse.ReusingPolicy(backbone), LMPolicy(backbone)

@@ -191,7 +191,7 @@ def finished(chain, template):
     kept = template / "home"
     if not kept.exists():
         run = chain.start(home=kept)
-        out, err = run.communicate(timeout=120)
+        out, err = run.communicate(timeout=600)
         assert (run.returncode, err) == (0, "")
         lines = out.splitlines()
         assert [line.split()[:2] for line in lines[:3]] == [

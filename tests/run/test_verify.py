@@ -1,195 +1,222 @@
-"""Each of the four rules passes on equal tables and fails on a planted change."""
+"""The command `verify`: a finished run of the small chain against a reference run made of it."""
 
+import dataclasses
 import json
-import shutil
 
 import pandas as pd
 import pytest
 
-from dipllm_lib.run import files, graph, pipeline, verify
-from dipllm_lib.run.graph import CLOSE, EXACT, STATISTICAL, TIMING, Notebook, Rule
+from dipllm_lib.run import files, pipeline, provenance, reference, verify
+from dipllm_lib.run.graph import CLOSE, EXACT, STATISTICAL, TIMING
 from dipllm_lib.run.places import Refused
 
-SUMMARY = pd.DataFrame({
-    "agent": ["lm", "anchor"],
-    "SoS": [0.20, 0.10],
-    "SoS_low": [0.15, 0.08],
-    "SoS_high": [0.27, 0.12],
-    "games": [42, 42],
-    "seeds": [1, 1],
-    "seconds": [3.0, 1.0],
-})
-
-
-def verdict(own, reference, rule):
-    return verify.compare("t", own, reference, rule)
-
-
-def changed(table, row, column, value):
-    copy = table.copy()
-    copy.loc[row, column] = value
-    return copy
-
-
-@pytest.mark.parametrize("rule", [EXACT, CLOSE, STATISTICAL, TIMING])
-def test_equal_tables_pass(rule):
-    assert verdict(SUMMARY, SUMMARY.copy(), rule).passed
-
-
-@pytest.mark.parametrize("rule", [EXACT, CLOSE, STATISTICAL])
-@pytest.mark.parametrize(
-    ("row", "column", "value"), [(0, "agent", "other"), (1, "games", 43), (1, "seeds", 2)]
-)
-def test_texts_and_integers_must_be_equal(rule, row, column, value):
-    found = verdict(SUMMARY, changed(SUMMARY, row, column, value), rule)
-    assert not found.passed and found.column == column
-
-
-def test_exact():
-    found = verdict(SUMMARY, changed(SUMMARY, 1, "SoS", 0.1000001), EXACT)
-    assert not found.passed
-    assert (found.column, found.text) == ("SoS", "1 of 2 cells differ")
-
-
-def test_close_at_the_edge():
-    """|own - reference| <= atol + rtol |reference|: at 0.10 with rtol 1 % and atol 0.001, 0.002."""
-    rule = Rule("close", rtol=0.01, atol=0.001)
-    own = pd.DataFrame({"x": [0.10], "y": [5.0]})
-    assert verdict(own, pd.DataFrame({"x": [0.10195], "y": [5.0]}), rule).passed
-    found = verdict(own, pd.DataFrame({"x": [0.1021], "y": [5.0]}), rule)
-    assert not found.passed and found.column == "x"
-    per_column = Rule("close", columns={"x": (0.0, 0.01), "y": (0.1, 0.0)})
-    assert verdict(own, pd.DataFrame({"x": [0.109], "y": [5.4]}), per_column).passed
-    assert not verdict(own, pd.DataFrame({"x": [0.111], "y": [5.4]}), per_column).passed
-    assert not verdict(own, pd.DataFrame({"x": [0.109], "y": [5.6]}), per_column).passed
-
-
-def test_close_with_zero_tolerance_and_missing_values():
-    own = pd.DataFrame({"x": [0.0, float("nan")]})
-    assert verdict(own, own.copy(), Rule("close")).passed
-    assert not verdict(own, pd.DataFrame({"x": [0.0, 1.0]}), CLOSE).passed
-    assert not verdict(own, pd.DataFrame({"x": [1e-9, float("nan")]}), Rule("close")).passed
-
-
-def test_statistical_at_the_edge():
-    """Own 0.20 [0.15, 0.27], factor 2: the reference may lie in [0.10, 0.34]."""
-    for value, passed in ((0.101, True), (0.099, False), (0.339, True), (0.341, False)):
-        found = verdict(SUMMARY, changed(SUMMARY, 0, "SoS", value), STATISTICAL)
-        assert found.passed is passed
-    once = Rule("statistical", factor=1.0)
-    assert not verdict(SUMMARY, changed(SUMMARY, 0, "SoS", 0.28), once).passed
-    assert verdict(SUMMARY, changed(SUMMARY, 0, "seconds", 99.0), STATISTICAL).passed
-    point = SUMMARY.assign(SoS_low=SUMMARY["SoS"], SoS_high=SUMMARY["SoS"])
-    assert verdict(point, point.copy(), STATISTICAL).passed
-    assert not verdict(point, changed(point, 0, "SoS", 0.21), STATISTICAL).passed
-
-
-def test_statistical_rows_of_games():
-    """Values 0, 1, 0, 1: mean 1/2, sd 0.577, half-width 1.96 * 0.577 / 2 = 0.566, doubled 1.13."""
-    own = pd.DataFrame({"seed": [0, 0, 1, 1], "share": [0.0, 1.0, 0.0, 1.0]})
-    assert verdict(own, own.assign(share=[1.6, 1.6, 1.6, 1.6]), STATISTICAL).passed
-    assert not verdict(own, own.assign(share=[1.7, 1.7, 1.7, 1.7]), STATISTICAL).passed
-    assert not verdict(own, own.assign(seed=[0, 0, 1, 2]), STATISTICAL).passed
-
-
-def test_timing_never_fails():
-    found = verdict(SUMMARY, SUMMARY.assign(agent="x", SoS=0.6), TIMING)
-    assert found.passed and found.text == "0.25 times the reference"
-    texts = pd.DataFrame({"package": ["numpy"], "version": ["2"]})
-    assert verdict(texts, texts.assign(version="3"), TIMING).text == "other than the reference"
-    assert verdict(texts, texts.copy(), TIMING).text == "as the reference"
-    assert verdict(texts, SUMMARY, TIMING).passed
-
-
-@pytest.mark.parametrize("rule", [EXACT, CLOSE, STATISTICAL])
-def test_shape(rule):
-    assert verdict(SUMMARY, SUMMARY[:1], rule).column == "rows"
-    found = verdict(SUMMARY, SUMMARY.rename(columns={"SoS": "sos"}), rule)
-    assert not found.passed and found.column == "columns"
-
-
-# the command
-
-
-GRAPH = (
-    Notebook(
-        "01_a",
-        minutes=(1, 1, 1),
-        tables={"01_e": EXACT, "01_c": CLOSE, "01_s": STATISTICAL, "01_t": TIMING},
-    ),
-)
-MACHINE = {"cpu": "A", "threads": 2, "task_threads": 1, "python": "3.11", "lock": "1"}
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def runs(home, tmp_path):
-    """An own run and a reference run with equal tables on one machine."""
-    plan = pipeline.plan("smoke", 0, GRAPH, tmp_path)
-    reference = tmp_path / "reference"
-    for name in GRAPH[0].tables:
-        files.write_text(plan.data / f"{name}.csv", SUMMARY.to_csv(index=False))
-    manifest = {"files": {}, "notebooks": {}, "run": {"profile": "smoke", "seed": 0}}
-    manifest["run"]["machine"] = MACHINE
-    files.write_text(plan.data / "MANIFEST.json", json.dumps(manifest))
-    shutil.copytree(plan.data, reference)
-    return plan, reference
+def both(finished, tmp_path, monkeypatch):
+    """The run and the folder of its reference run."""
+    root = tmp_path / "repository"
+    files.write_text(root / "README.md", "| `cpu` | c | - | - | - |\n")
+    monkeypatch.setattr(reference, "check", lambda run, root: None)
+    monkeypatch.setattr(reference, "git", lambda root, *words: "0" * 40)
+    reference.replace(finished.run(), root)
+    return finished, root / "data" / "reference"
 
 
-def change_run(folder, **changes):
+@pytest.fixture
+def run_verify(both, capsys):
+    """() -> (exit code, lines) of `verify`, with the rule of 02_scores as given."""
+
+    def call(rule=STATISTICAL):
+        chain, folder = both
+        run = chain.run()
+        first, second, third = run.graph
+        second = dataclasses.replace(second, tables={"02_scores": rule})
+        capsys.readouterr()
+        code = verify.verify(dataclasses.replace(run, graph=(first, second, third)), folder)
+        return code, capsys.readouterr().out.splitlines()
+
+    return call
+
+
+def change_manifest(folder, change):
+    """`change(content)` on the reference run's manifest."""
     path = folder / "MANIFEST.json"
-    manifest = files.read_json(path)
-    manifest["run"] |= changes
-    files.write_text(path, json.dumps(manifest))
+    content = files.read_json(path)
+    change(content)
+    files.write_text(path, json.dumps(content))
 
 
-def test_equal_runs(runs, capsys):
-    assert verify.verify(*runs) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "equal machine: every table must be exact"
-    assert len(lines) == 6 and lines[-1] == "4 of 4 tables agree with the reference run"
+def plant(folder, name, table):
+    """Another table in the reference run, as if it had been kept so."""
+    path = folder / f"{name}.csv"
+    files.write_text(path, table.to_csv(index=False))
+    entry = {"bytes": path.stat().st_size, "sha256": files.sha256(path)}
+    change_manifest(folder, lambda c: c["kept"].update({f"data/reference/{name}.csv": entry}))
+
+
+def elsewhere(folder, **changes):
+    """The reference run becomes that of another machine."""
+    changes = changes or {"threads": 99}
+    change_manifest(folder, lambda c: c["run"]["machine"].update(changes))
+
+
+def scores(folder):
+    return pd.read_csv(folder / "02_scores.csv")
+
+
+def test_equal_runs(run_verify):
+    code, lines = run_verify()
+    assert code == 0
+    assert lines[0] == "equal machine: every table and figure must be exact"
+    assert lines[-1] == "3 of 3 tables agree with the reference run"
+    assert [line.split()[:3] for line in lines[1:-1]] == [
+        ["01_sum", "exact", "same"],
+        ["02_scores", "exact", "same"],
+        ["03_end", "exact", "same"],
+        ["figures", "exact", "same"],
+    ]
+
+
+def test_equal_runs_elsewhere(both, run_verify):
+    elsewhere(both[1])
+    code, lines = run_verify()
+    assert code == 0
+    assert lines[0] == "another machine: each table within its rule, figures are not compared"
+    assert [line.split()[:2] for line in lines[1:-1]] == [
+        ["01_sum", "close"],
+        ["02_scores", "statistical"],
+        ["03_end", "exact"],
+    ]
 
 
 @pytest.mark.parametrize(
-    ("table", "value", "here", "elsewhere"),
-    [("01_e", 0.21, 1, 1), ("01_c", 0.2000001, 1, 0), ("01_s", 0.21, 1, 0), ("01_t", 9.0, 0, 0)]
-    + [("01_c", 0.21, 1, 1), ("01_s", 0.5, 1, 1)],
+    ("rule", "shift", "here", "there"),
+    [(EXACT, 1e-5, 1, 1)]
+    + [(CLOSE, 1e-6, 1, 0), (CLOSE, 0.01, 1, 1)]
+    + [(STATISTICAL, 0.19, 1, 0), (STATISTICAL, 0.21, 1, 1)]
+    + [(TIMING, 9.0, 0, 0)],
 )
-def test_planted_change(runs, table, value, here, elsewhere):
-    plan, reference = runs
-    text = changed(SUMMARY, 0, "SoS", value).to_csv(index=False)
-    files.write_text(plan.data / f"{table}.csv", text)
-    if table == "01_s":  # the rule looks at the own interval: plant it in the reference
-        files.write_text(plan.data / f"{table}.csv", SUMMARY.to_csv(index=False))
-        files.write_text(reference / f"{table}.csv", text)
-    assert verify.verify(plan, reference) == here
-    change_run(reference, machine=MACHINE | {"threads": 1})
-    assert verify.verify(plan, reference) == elsewhere
+def test_a_planted_change(both, run_verify, rule, shift, here, there):
+    """Own 0.1 around the mean, factor 2: 0.19 passes and 0.21 does not."""
+    folder = both[1]
+    table = scores(folder)
+    table.loc[1, "mean"] += shift
+    plant(folder, "02_scores", table)
+    code, lines = run_verify(rule)
+    assert code == here
+    assert f"{3 - here} of 3 tables agree" in lines[-1]
+    rows = [line for line in lines if line.startswith("    line 3, agent anchor: mean 0.")]
+    assert len(rows) == here
+    told = "within" if there == 0 else "outside"
+    word = f"{told} its rule for other machines, {rule.kind}"
+    assert any(word in line for line in lines) is (here == 1 and rule is not EXACT)
+    elsewhere(folder)
+    code, lines = run_verify(rule)
+    assert code == there
+    rows = [line for line in lines if line.startswith("    line 3, agent anchor: mean 0.")]
+    assert len(rows) == there
 
 
-def test_missing_table(runs, capsys):
-    plan, reference = runs
-    (plan.data / "01_c.csv").unlink()
-    assert verify.verify(plan, reference) == 1
-    assert "own 01_c.csv is missing" in capsys.readouterr().out
+@pytest.mark.parametrize("key", ["cpu", "threads", "task_threads", "python", "lock"])
+def test_what_makes_another_machine(both, run_verify, key):
+    elsewhere(both[1], **{key: "other"})
+    assert run_verify()[1][0].startswith("another machine")
 
 
-def test_nothing_to_compare(runs, tmp_path):
-    plan, reference = runs
+def test_what_does_not(both, run_verify):
+    elsewhere(both[1], cores=99, memory_gb=0.1, platform="other")
+    assert run_verify()[1][0].startswith("equal machine")
+
+
+def test_other_code_and_versions_are_noted(both, run_verify):
+    def change(content):
+        content["run"]["source"] = "0"
+        content["run"]["versions"]["numpy"] = "1.0"
+
+    change_manifest(both[1], change)
+    own = provenance.versions()["numpy"]
+    assert run_verify()[1][1:3] == [
+        "note: dipllm_lib is not the code of the reference run",
+        f"note: numpy {own}, reference 1.0",
+    ]
+
+
+def test_a_figure_with_other_bytes(both, run_verify):
+    change_manifest(both[1], lambda c: c["figures"].update({"02_scores": "0"}))
+    code, lines = run_verify()
+    assert code == 1
+    place = next(k for k, line in enumerate(lines) if line.startswith("figures"))
+    assert lines[place].split()[1:] == ["exact", "DIFFERS", "bytes:", "1", "of", "1", "differ"]
+    assert lines[place + 1] == "    02_scores.png has other bytes"
+    assert lines[-1] == "3 of 3 tables agree with the reference run"
+    elsewhere(both[1])
+    assert run_verify()[0] == 0
+
+
+def test_other_columns_and_rows(both, run_verify):
+    folder = both[1]
+    table = scores(folder)
+    plant(folder, "02_scores", table.rename(columns={"low": "least"}))
+    code, lines = run_verify()
+    assert code == 1 and "columns: least missing; low new" in "\n".join(lines)
+    plant(folder, "02_scores", table[:1])
+    code, lines = run_verify()
+    assert code == 1 and "    only in this run: agent anchor" in lines
+
+
+def forget(folder, name):
+    (folder / f"{name}.csv").unlink()
+    change_manifest(folder, lambda c: c["kept"].pop(f"data/reference/{name}.csv"))
+
+
+def test_tables_that_one_side_lacks(both, run_verify):
+    folder = both[1]
+    forget(folder, "01_sum")
+    plant(folder, "02_older", pd.DataFrame({"x": [1]}))
+    code, lines = run_verify()
+    assert code == 1
+    assert [line.split(": ", 1)[1] for line in lines if "DIFFERS" in line] == [
+        "the reference run has no such table",
+        "only the reference has this table",
+    ]
+
+
+def test_notebooks_that_are_not_complete(both, run_verify, finished):
+    """Their tables are not compared, the others are; the run as a whole has not passed."""
+    (finished.data / "03_end.csv").unlink()
+    with finished.run().manifest.change() as content:
+        content["run"] = {}
+    code, lines = run_verify()
+    assert code == 1
+    assert lines[-2:] == [
+        "03_third  not compared: 03_end.csv is missing",
+        "2 of 2 tables agree with the reference run",
+    ]
+    assert not any(line.startswith("03_end") for line in lines)
+
+
+def test_nothing_to_compare(both, tmp_path, finished):
+    chain, folder = both
     with pytest.raises(Refused, match="there is no reference run in data/reference yet"):
-        verify.verify(plan, tmp_path / "nowhere")
-    change_run(reference, profile="cpu")
-    with pytest.raises(Refused, match="reference run has profile cpu, this one smoke"):
-        verify.verify(plan, reference)
-    files.write_text(plan.data / "MANIFEST.json", '{"files": {}, "notebooks": {}, "run": {}}')
-    with pytest.raises(Refused, match="no whole run of profile smoke: run `python -m dipllm_lib"):
-        verify.verify(plan, reference)
+        verify.verify(chain.run(), tmp_path / "nowhere")
+    with pytest.raises(Refused, match="the reference run has seed 0, this one 1: not comparable"):
+        verify.verify(chain.run(seed=1), folder)
+    cpu = pipeline.plan("cpu", 0, chain.run().graph, chain.folder)
+    with pytest.raises(Refused, match="the reference run has profile smoke, this one cpu"):
+        verify.verify(cpu, folder)
+    change_manifest(folder, lambda c: c["run"].update(profile="cpu"))
+    with pytest.raises(Refused, match="no notebook of profile cpu is complete: run `python -m"):
+        verify.verify(cpu, folder)
 
 
-def test_rules_are_known():
-    assert {r.kind for r in (EXACT, CLOSE, STATISTICAL, TIMING)} == {
-        "exact",
-        "close",
-        "statistical",
-        "timing",
-    }
-    assert graph.STATISTICAL.factor >= 1
+def test_a_reference_run_that_is_not_in_order(both):
+    chain, folder = both
+    (folder / "01_sum.csv").write_text("sum\n1\n", encoding="utf-8")
+    changed = "data/reference/01_sum.csv is not as the reference run left it: put it back with"
+    with pytest.raises(Refused, match=changed):
+        verify.verify(chain.run(), folder)
+    files.write_text(folder.with_name(".reference.swap.json"), "[true]\n")
+    with pytest.raises(Refused, match="was being replaced when that was stopped"):
+        verify.verify(chain.run(), folder)
