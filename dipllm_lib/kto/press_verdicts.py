@@ -148,17 +148,29 @@ def _learned(learned: pd.DataFrame, random) -> list[dict]:
     made = learned[learned["alliance"] == "proposed"]
     made, last = _one(made, "punishment", LEARNED), _one(learned, "avalanche", LEARNED, -1)
     return [
-        _row("K15", f"learned, {statement}", line, told)
+        _row("K15", statement, line, told)
         for statement, line, told in (
             (
-                "goodwill: more balanced offers than Random at first",
+                "learned, goodwill: more balanced offers than Random at first",
                 first,
                 above(first, random["low"], random["high"]),
             ),
-            ("goodwill: fewer in the last year than in the first, difference", drift, below(drift)),
-            ("control: RuleNegotiator as many in both years, difference", control, same(control)),
-            ("punishment: more alliances after two refusals, difference", made, above(made, 0, 0)),
-            ("avalanche: in the last year", last, above(last, 0, 0)),
+            (
+                "learned, goodwill: fewer in the last year than in the first, difference",
+                drift,
+                below(drift),
+            ),
+            (
+                "control: RuleNegotiator on that seat as many in both years, difference",
+                control,
+                same(control),
+            ),
+            (
+                "learned, punishment: more alliances after two refusals, difference",
+                made,
+                above(made, 0, 0),
+            ),
+            ("learned, avalanche: in the last year", last, above(last, 0, 0)),
         )
     ]
 

@@ -51,7 +51,8 @@ def test_all_shown():
     found = verdicts(differences(0.01, 0.03), phases())
     assert found["verdict"].tolist() == ["shown"] * 12 + ["open"] * 2
     assert found["claim"].tolist() == ["K14"] + ["K15"] * 13
-    assert found["statement"].str.startswith("learned, ").tolist() == [False] * 9 + [True] * 5
+    told = found["statement"].str.startswith("learned, ").tolist()
+    assert told == [False] * 9 + [True, True, False, True, True]
     assert list(found.columns) == press_verdicts.COLUMNS
 
 
