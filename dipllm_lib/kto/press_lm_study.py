@@ -180,3 +180,21 @@ def seat_shares(ends: pd.DataFrame, arm: str) -> pd.Series:
 def beside(learned: pd.DataFrame, scripted: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     """Phases of the seats beside those of some scripted arms."""
     return pd.concat([learned, scripted[scripted["arm"].isin(names)]], ignore_index=True)
+
+
+def summary(measures: pd.DataFrame, behaviour: pd.DataFrame, difference: pd.DataFrame) -> str:
+    """What came out, a line each: worth of messages by stage, forecasts, promises, SoS."""
+    lines = []
+    for kind in (PROPOSAL, REPLY):
+        own = measures[measures["kind"] == kind]
+        told = ", ".join(f"{row.stage} {row.worth:.2f}" for row in own.itertuples())
+        rule, best = own[["rule", "best"]].iloc[0]
+        lines.append(f"worth of a {kind}, points: {told}; script {rule:.2f}, best {best:.2f}")
+    told = behaviour[behaviour["arm"] == LM].set_index("metric")["value"]
+    names = ("LM forecast top-1", "base rate top-1", "LM forecast Brier", "base rate Brier")
+    names += ("acceptance", "promise keeping", "double dealing")
+    lines.append(", ".join(f"{name} {told[name]:.3f}" for name in names if name in told))
+    for row in difference.itertuples():
+        points = " ".join(f"{100 * x:+.2f}" for x in (row.value, row.low, row.high))
+        lines.append(f"SoS, {row.arm} - {row.minus}, points, value and interval: {points}")
+    return "\n".join(lines)

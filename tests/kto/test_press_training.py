@@ -194,6 +194,9 @@ def test_the_section_on_a_small_table(home):
     ])
     figure = press_lm_figures.learned(learned.history, learned.measures, difference)
     assert len(figure.axes) == 3
+    told = press_lm_study.summary(learned.measures, seats, difference).splitlines()
+    assert len(told) == 6 and told[0].startswith("worth of a proposal, points: base ")
+    assert "LM forecast Brier" in told[2] and "Rule seat - Silent seat" in told[5]
     assert len(press_figures.phases(press_lm_study.phases(study), games["arm"]).axes) == 3
 
 
