@@ -41,20 +41,19 @@ def grounds(
 ) -> pd.DataFrame:
     """Rows state, round, ago, text, effect (nats) of every past round in the window."""
     known, asked = Distributions(), []
-    for at in given:
+    for k, at in enumerate(given):
         count = len(at.state.history)
         for index in range(max(0, count - window), count):
-            asked.append((at, index, deleted(at.state, index)))
-    pairs = [(at.state, at.player) for at in given] + [(s, at.player) for at, _, s in asked]
+            asked.append((k, at, index, deleted(at.state, index)))
+    pairs = [(at.state, at.player) for at in given] + [(s, at.player) for _, at, _, s in asked]
     known.compute([(module.policy, module.context(*pair)) for pair in pairs])
-    number = {id(at): k for k, at in enumerate(given)}
     rows = []
-    for at, index, state in asked:
+    for k, at, index, state in asked:
         own = known.of(module.policy, module.context(at.state, at.player))
         other = known.of(module.policy, module.context(state, at.player))
         count = len(at.state.history)
         rows.append({
-            "state": number[id(at)],
+            "state": k,
             "round": index + 1,
             "ago": count - index,
             "text": round_text(at.state, at.player, index),

@@ -94,7 +94,7 @@ def over_rounds(table: pd.DataFrame, measure: str = "exploitability", caption: s
 
 def executor_round(table: pd.DataFrame, caption: str = "") -> Figure:
     """The last round of the language model: the weight of each member, and the regret against it
-    before (hollow) and after."""
+    before (the ring) and after."""
     part = table[table["round"] == table["round"].max()].reset_index(drop=True)
     figure, (left, right) = plotting.axes(2, 1, 2, height=2.6, sharey=True)
     left.barh(part.index, part["weight"], color=BLUE, height=0.6)
@@ -106,7 +106,7 @@ def executor_round(table: pd.DataFrame, caption: str = "") -> Figure:
         right.plot(ends, [y, y], color=GREY, lw=0.8)
         marks = {"color": BLUE, "ls": "none", "marker": "o"}
         first = {"label": "before"} if y == 0 else {}
-        right.plot([ends[0]], [y], mfc="none", **marks, **first)
+        right.plot([ends[0]], [y], mfc="none", ms=7, **marks, **first)
         right.plot([ends[1]], [y], **marks, **({"label": "after"} if y == 0 else {}))
     right.set_xlim(left=-0.01)
     right.set_xlabel("regret, share of the pie")

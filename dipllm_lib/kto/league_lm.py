@@ -10,8 +10,12 @@ best reply, weights and payoffs are exact, and only the episodes are drawn.
     swapped     the adapter of the opponent modeller in the executor's place, and the snapshot whose
                 tables act in each other's roles
 
-    round:  regrets -> weights by their squares -> members drawn -> episodes in both seats -> labels
-            under six settings -> `pt_kto` on the adapter from where it is, pi_ref -> snapshot
+    round:  regrets -> weights by their squares -> members drawn -> episodes in both seats, a share
+            of the executor's play uniform as in tables -> labels under six settings -> `pt_kto` on
+            the adapter from where it is, pi_ref -> snapshot
+
+Payoffs are linear in the tables of the partner, so the members in their weights are one partner,
+`mixture`: regret against it is what a policy that does not know whom it meets could gain.
 
 The ultimatum has no past, so the modeller has nothing to learn in it and the coordinator nothing to
 gain; both stay. The adapter is put back at the end, so a second call does the same again.
@@ -106,16 +110,29 @@ def chances(members: Sequence[Member], own: Player, most: float) -> np.ndarray:
     return league_weights.pfsp_weights(regrets, [m.learned for m in members], most=most)
 
 
+def mixture(members: Sequence[Member], weights: np.ndarray) -> Player:
+    """Who is met when members are drawn with these probabilities (n,)."""
+    parts = zip(*(m.player for m in members), strict=True)
+    return tuple(np.tensordot(weights, np.stack(tables), axes=1) for tables in parts)
+
+
 def collect(
-    own: Player, member: Member, first: int, count: int, seed: int, number: int
+    own: Player,
+    member: Member,
+    first: int,
+    count: int,
+    mix: float,
+    seed: int,
+    number: int,
 ) -> list[Trajectory]:
-    """`count` episodes with one member, numbered from `first`, the seats in turn."""
-    return [_episode(own, member, first + k, seed, number) for k in range(count)]
+    """`count` episodes with one member, numbered from `first`, the seats in turn. mix: share of
+    uniform play of the executor."""
+    return [_episode(own, member, first + k, mix, seed, number) for k in range(count)]
 
 
-def _episode(own: Player, member: Member, episode: int, seed: int, number: int) -> Trajectory:
+def _episode(own, member: Member, episode: int, mix: float, seed: int, number: int) -> Trajectory:
     rng = seeding.child(seed, "kto", "league lm", number, episode)
-    choosers, seats = [Table(_rows(own)), Table(_rows(member.player))], ("", member.name)
+    choosers, seats = [Table(_rows(own), mix), Table(_rows(member.player))], ("", member.name)
     if episode % 2:
         choosers, seats = choosers[::-1], seats[::-1]
     start = GAME.reset(rng)
@@ -161,17 +178,19 @@ def run(backbone: Backbone, settings: KTOSettings, seed: int, kept: Path, folder
 
 def _rounds(backbone: Backbone, settings: KTOSettings, seed: int, kept: Path, folder: Path):
     members, own = opening(backbone), player(LMPolicy(backbone, roles.EXECUTOR))
-    tables, executors, played, history = [], [_executor(0, own)], [], []
+    tables, executors, played, history = [], [], [], []
     for number in range(1, settings.league_lm_rounds + 1):
         weights = chances(members, own, settings.league_self)
         rng = seeding.child(seed, "kto", "league lm", "draw", number)
         counts = rng.multinomial(settings.league_lm_batches, weights / weights.sum())
-        rows = _games(own, members, counts, settings.league_lm_episodes, seed, number)
+        rows = _games(own, members, counts, settings, seed, number)
         file = kept / f"league-{number}.safetensors"
         lines = learn(backbone, rows, settings, seed + number, file)
         after = player(LMPolicy(backbone, roles.EXECUTOR))
         tables.append(_members(number, members, weights, counts, own, after))
-        executors.append(_executor(number, after))
+        met = mixture(members, weights)
+        executors += [] if executors else [_executor(0, own, met)]
+        executors.append(_executor(number, after, met))
         played += rows
         history += [line | {"round": number} for line in lines]
         own = after
@@ -181,17 +200,20 @@ def _rounds(backbone: Backbone, settings: KTOSettings, seed: int, kept: Path, fo
     return Found(pd.concat(tables, ignore_index=True), pd.DataFrame(executors), played, steps)
 
 
-def _games(own, members, counts, episodes: int, seed: int, number: int) -> list[dict]:
+def _games(own, members, counts, settings: KTOSettings, seed: int, number: int) -> list[dict]:
     """Rows of the trajectories of a round; a member that is drawn k times plays k batches."""
     found: list[Trajectory] = []
     for member, count in zip(members, counts.tolist(), strict=True):
-        found += collect(own, member, len(found), count * episodes, seed, number)
+        size = count * settings.league_lm_episodes, settings.league_mix
+        found += collect(own, member, len(found), *size, seed, number)
     return [one.row() | {"round": number} for one in found]
 
 
-def _executor(number: int, own: Player) -> dict:
-    """Modal and mean offer, mean P(accept), and what can be gained against it by seat."""
+def _executor(number: int, own: Player, met: Player) -> dict:
+    """Modal and mean offer, mean P(accept), what can be gained against it by seat; and against the
+    members in their weights its regret, and the best offer."""
     gaps = exploitability.by_seat(ARENA, own)
+    worth = met[1][:, 0] * (1 - GAME.offers)
     return {
         "round": number,
         "modal": float(GAME.offers[own[0][0].argmax()]),
@@ -199,6 +221,8 @@ def _executor(number: int, own: Player) -> dict:
         "accepts": float(own[1][:, 0].mean()),
         "exploited_proposer": float(gaps[0]),
         "exploited_responder": float(gaps[1]),
+        "best_offer": float(GAME.offers[worth.argmax()]),
+        "regret": arenas.regret(ARENA, own, met),
     }
 
 

@@ -125,7 +125,7 @@ NEGOTIATION = Notebook(
 
 LEAGUE = Notebook(
     "09c_kto_league_memory_influence",
-    minutes=(0.3, 2.5, 300),
+    minutes=(0.3, 2, 300),
     study="kto",
     reads=("09_base", "09_executor", "09_opponent", "09_coordinator"),
     files=("09c_executor", "09c_influence.json", "09c_influence.html"),

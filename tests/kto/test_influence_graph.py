@@ -61,6 +61,9 @@ def test_grounds_by_hand():
     assert first["round"].tolist() == [3, 2]
     assert first["text"].iloc[0] == "Round 3: own cooperate, other's cooperate"
     assert first["text"].iloc[1] == "Round 2: own defect, other's defect"
+    twice = influence_grounds.grounds(MODULE, AT * 2)  # one situation, asked for as two
+    assert twice["state"].tolist() == [0] * 3 + [1] * 3
+    assert influence_grounds.top(twice, 0, 2).equals(first)
     short = influence_grounds.grounds(MODULE, AT, window=1)
     assert short["round"].tolist() == [3] and len(influence_grounds.by_age(table)) == 3
     assert influence_grounds.grounds(MODULE, [Situation(State(9, NAMES), 0)]).empty

@@ -69,12 +69,25 @@ def test_episodes_are_played_from_both_seats():
     point = np.eye(11)[4][None]
     own = point, arenas.answers(np.ones(11))
     taker = Member("taker", "scripted", responder((np.arange(11) >= 3).astype(float)))
-    played = league_lm.collect(own, taker, 10, 4, 0, 1)
+    played = league_lm.collect(own, taker, 10, 4, 0.0, 0, 1)
     assert [one.episode for one in played] == [10, 11, 12, 13]
     assert [one.seats for one in played] == [("", "taker"), ("taker", "")] * 2
     assert played[0].actions == ((4,), (0,)) and played[0].payoffs == pytest.approx((0.6, 0.4))
     assert played[1].actions == ((3,), (0,)) and played[1].payoffs == pytest.approx((0.7, 0.3))
-    assert league_lm.collect(own, taker, 12, 1, 0, 1) == played[2:3]
+    assert league_lm.collect(own, taker, 12, 1, 0.0, 0, 1) == played[2:3]
+    free = league_lm.collect(own, taker, 0, 200, 1.0, 0, 1)
+    assert {one.actions[0][0] for one in free if one.learner == 0} == set(range(11))
+    assert {one.actions[0][0] for one in free if one.learner == 1} == {3}
+
+
+def test_members_in_their_weights_are_one_partner(backbone):
+    members = league_lm.opening(backbone)
+    own, weights = members[6].player, np.arange(9.0) / 36
+    met = league_lm.mixture(members, weights)
+    payoffs = [league_lm.ARENA.payoffs(own, m.player) for m in members]
+    expected = weights @ np.array(payoffs)
+    assert league_lm.ARENA.payoffs(own, met) == pytest.approx(expected)
+    assert arenas.check(league_lm.ARENA, met)
 
 
 def test_two_rounds_end_where_they_began_and_are_the_same_again(backbone, tmp_path):
@@ -111,7 +124,7 @@ def test_learning_lowers_regret_against_who_is_met(backbone, tmp_path):
     """Many steps against one taker: the offer moves to what it takes."""
     own = league_lm.player(LMPolicy(backbone, roles.EXECUTOR))
     taker = Member("taker", "scripted", responder((np.arange(11) >= 3).astype(float)))
-    rows = [one.row() for one in league_lm.collect(own, taker, 0, 200, 0, 1)]
+    rows = [one.row() for one in league_lm.collect(own, taker, 0, 200, 0.0, 0, 1)]
     settings = dataclasses.replace(SETTINGS, league_lm_steps=30)
     history = league_lm.learn(backbone, rows, settings, 0, tmp_path / "one.safetensors")
     after = league_lm.player(LMPolicy(backbone, roles.EXECUTOR))
