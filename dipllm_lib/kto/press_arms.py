@@ -40,8 +40,8 @@ SEATS = {"pair": 2, "one": 1, "three": 3, "all": 7}  # negotiators at the table
 @dataclass(frozen=True)
 class Arm:
     """One way to fill a table. who: its negotiator, None without press; others: who sits on the
-    seats that are left. ValueError for a way that is not known or games that leave seats
-    unbalanced.
+    seats that are left; trial: any number of games will do. ValueError for a way that is not known
+    or games that leave seats unbalanced.
     """
 
     name: str
@@ -50,11 +50,12 @@ class Arm:
     others: Negotiator
     effect: str
     games: int
+    trial: bool = False
 
     def __post_init__(self):
         if self.who is not None and self.way not in SEATS:
             raise ValueError(f"arm {self.name}: unknown way {self.way!r}: use {', '.join(SEATS)}")
-        if self.games < 7 or self.games % 7:
+        if self.games < 1 or (not self.trial and self.games % 7):
             raise ValueError(f"arm {self.name}: {self.games} games, need a multiple of 7")
 
     def seats(self, number: int) -> list[Negotiator] | None:

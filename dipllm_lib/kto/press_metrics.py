@@ -163,15 +163,18 @@ def after_breach(
     return rates(pairs, seats, by, Rate("difference", "one", "share of SoS"), rng, resamples)
 
 
-def forecasts(letters: pd.DataFrame, games, by, rng, resamples: int) -> pd.DataFrame:
+def forecasts(
+    letters: pd.DataFrame, games, by, rng, resamples: int, chance: str = ""
+) -> pd.DataFrame:
     """How well the sign of the recipient's worth tells its answer, beside the base rate: columns
-    metric, then as the other tables. Silence is left out."""
+    metric, then as the other tables. Silence is left out. chance: a column with P(yes) to be used
+    instead of the sign."""
     rows = letters[letters["answer"] != "silence"]
     yes = (rows["answer"] == "yes").astype(float)
-    told = (rows["worth_recipient"] >= 0).astype(float)
+    told = rows[chance] if chance else (rows["worth_recipient"] >= 0).astype(float)
     usual = yes.groupby([rows["arm"], *(rows[b] for b in by)]).transform("mean")
     columns = {
-        "forecast top-1": told == yes,
+        "forecast top-1": (told >= 0.5) == (yes > 0),
         "base rate top-1": (usual >= 0.5) == (yes > 0),
         "forecast Brier": (told - yes) ** 2,
         "base rate Brier": (usual - yes) ** 2,

@@ -1,8 +1,8 @@
 """What the games say to the statements about negotiation, from the tables of `press_study`.
 
     K14   press changes the share of the sum of squares of a pair that negotiates alone
-    K15   the three phases (`press_phases`), in the scripted negotiator and against the controls; in
-          a learned negotiator they are not measured, since none is built
+    K15   the three phases (`press_phases`), in the scripted negotiator, against the controls, and
+          in the learned one (`press_lm_study`), in games of its own
 
 Verdicts: `shown` and `reversed` where a 95 % interval lies wholly on a side of the line, `open`
 where it holds the line, `not measured` where a profile is too short. A control that should not move
@@ -17,14 +17,18 @@ import pandas as pd
 
 from dipllm_lib.kto.press_arms import OFF
 
+LEARNED, CONTROL = "LM seat", "Rule seat"
+FEWEST = 7  # games behind a verdict on a learned negotiator
 SCRIPT, RANDOM = "three PhasedNegotiator", "three Random"
 BINDING = f"{SCRIPT}, binding"
 COLUMNS = ["claim", "statement", "arm", "year", "value", "low", "high", "verdict"]
 
 
-def verdicts(differences: pd.DataFrame, phases: pd.DataFrame) -> pd.DataFrame:
+def verdicts(
+    differences: pd.DataFrame, phases: pd.DataFrame, learned: pd.DataFrame
+) -> pd.DataFrame:
     """A row per statement: claim, statement, arm, year (missing where all count), value, low, high
-    (shares), verdict. differences, phases: of `press_study`.
+    (shares), verdict. differences, phases: of `press_study`; learned: of `press_lm_study.phases`.
     """
     pair = differences[(differences["arm"] == "pair") & (differences["measure"] == "negotiators")]
     first = pair.iloc[0]
@@ -33,9 +37,8 @@ def verdicts(differences: pd.DataFrame, phases: pd.DataFrame) -> pd.DataFrame:
         *_goodwill(phases),
         *_punishment(phases),
         *_avalanche(phases),
+        *_learned(learned, _lines(phases, "goodwill", RANDOM).iloc[0]),
     ]
-    learned = {"claim": "K15", "statement": "the three phases in a learned negotiator"}
-    rows.append(learned | {"arm": "not built", "verdict": "not measured"})
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
@@ -83,9 +86,15 @@ def _row(claim: str, statement: str, line, verdict: str) -> dict:
 
 def _lines(phases: pd.DataFrame, statistic: str, arm: str) -> pd.DataFrame:
     """The rows of a statistic and an arm by year. ValueError if there are none."""
-    rows = phases[(phases["statistic"] == statistic) & (phases["arm"] == arm)]
+    rows = _found(phases, statistic, arm)
     if rows.empty:
         raise ValueError(f"no {statistic} of the arm {arm!r}: compute it first")
+    return rows
+
+
+def _found(phases: pd.DataFrame, statistic: str, arm: str) -> pd.DataFrame:
+    """The rows of a statistic and an arm by year, none where nothing was said."""
+    rows = phases[(phases["statistic"] == statistic) & (phases["arm"] == arm)]
     return rows.sort_values("year")
 
 
@@ -127,3 +136,48 @@ def _avalanche(phases: pd.DataFrame) -> list[dict]:
         statement = "control: no avalanche in any year"
         rows.append(_row("K15", statement, most, same(most)))
     return rows
+
+
+def _learned(learned: pd.DataFrame, random) -> list[dict]:
+    """The three phases of the language model, and the control on its seat; random: goodwill of
+    Random in its first year. What was never said or met, or in fewer than FEWEST games, is not
+    measured.
+    """
+    first, drift = (_one(learned, name, LEARNED) for name in ("goodwill", "goodwill drift"))
+    control = _one(learned, "goodwill drift", CONTROL)
+    made = learned[learned["alliance"] == "proposed"]
+    made, last = _one(made, "punishment", LEARNED), _one(learned, "avalanche", LEARNED, -1)
+    return [
+        _row("K15", statement, line, told)
+        for statement, line, told in (
+            (
+                "learned, goodwill: more balanced offers than Random at first",
+                first,
+                above(first, random["low"], random["high"]),
+            ),
+            (
+                "learned, goodwill: fewer in the last year than in the first, difference",
+                drift,
+                below(drift),
+            ),
+            (
+                "control: RuleNegotiator on that seat as many in both years, difference",
+                control,
+                same(control),
+            ),
+            (
+                "learned, punishment: more alliances after two refusals, difference",
+                made,
+                above(made, 0, 0),
+            ),
+            ("learned, avalanche: in the last year", last, above(last, 0, 0)),
+        )
+    ]
+
+
+def _one(phases: pd.DataFrame, statistic: str, arm: str, which: int = 0) -> dict:
+    """One row of a statistic, by year; numbers are missing where there is none, or few games."""
+    rows = _found(phases, statistic, arm).to_dict("records")
+    if rows and rows[which]["games"] >= FEWEST:
+        return rows[which]
+    return {"arm": arm, "year": np.nan} | dict.fromkeys(("value", "low", "high"), np.nan)

@@ -93,8 +93,9 @@ LANGUAGE_GAMES = Notebook(
 
 NEGOTIATION = Notebook(
     "09b_kto_negotiation",
-    minutes=(0.3, 2.6, 300),
+    minutes=(0.3, 3.8, 300),
     study="kto",
+    files=("09b_lessons.jsonl", "09b_executor", "09b_opponent"),
     tables={
         "09b_games": STATISTICAL,
         "09b_definitions": EXACT,
@@ -103,9 +104,23 @@ NEGOTIATION = Notebook(
         "09b_acceptance": STATISTICAL,
         "09b_difference": STATISTICAL,
         "09b_phases": STATISTICAL,
+        "09b_lm_history": TRAINING,
+        "09b_lm_measures": TRAINING,
+        "09b_lm_games": TRAINING,
+        "09b_lm_said": TRAINING,
+        "09b_lm_behaviour": STATISTICAL,
+        "09b_lm_difference": STATISTICAL,
+        "09b_lm_phases": STATISTICAL,
         "09b_verdicts": STATISTICAL,
     },
-    figures=("09b_acceptance", "09b_keeping", "09b_difference", "09b_phases"),
+    figures=(
+        "09b_acceptance",
+        "09b_keeping",
+        "09b_difference",
+        "09b_phases",
+        "09b_learned",
+        "09b_lm_phases",
+    ),
 )
 
 LEAGUE = Notebook(

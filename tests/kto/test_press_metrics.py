@@ -109,6 +109,11 @@ def test_forecasts_against_the_base_rate():
     assert found["forecast top-1"] == 0.75 and found["base rate top-1"] == 0.75
     assert found["forecast Brier"] == 0.25
     assert found["base rate Brier"] == pytest.approx(0.25 * 0.75)
+    told = sent.assign(chance=[0.9, 0.4, 0.6, 0.5, 0.0])
+    found = press_metrics.forecasts(told, seats(), BY, rng(), 50, chance="chance")
+    found = found.set_index("metric")["value"]
+    assert found["forecast top-1"] == 1 and found["forecast Brier"] == pytest.approx(0.145)
+    assert found["base rate Brier"] == pytest.approx(0.25 * 0.75)
 
 
 def test_goodwill():

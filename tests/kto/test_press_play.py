@@ -268,6 +268,9 @@ def test_arms_rotate_their_seats():
     assert names == ["Sanctioner", "Random", "Sanctioner", "Random", "Sanctioner"] + ["Random"] * 2
     with pytest.raises(ValueError, match="multiple of 7"):
         replace(plan["pair"], games=8)
+    assert replace(plan["pair"], games=1, trial=True).games == 1
+    with pytest.raises(ValueError, match="0 games"):
+        replace(plan["pair"], games=0, trial=True)
     with pytest.raises(ValueError, match="unknown way"):
         replace(plan["pair"], way="duel")
     for profile in ("cpu", "paper"):

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from dipllm_lib.kto import press_arms, press_verdicts
-from dipllm_lib.kto.press_verdicts import BINDING, RANDOM, SCRIPT
+from dipllm_lib.kto.press_verdicts import BINDING, CONTROL, LEARNED, RANDOM, SCRIPT
 from dipllm_lib.run import profiles
 
 NAN = float("nan")
@@ -33,30 +33,55 @@ def phases(years=(1901, 1902), after=0.3) -> pd.DataFrame:
     return table.assign(alliance=table["statistic"].map({"punishment": "proposed"}))
 
 
+def learned(drift=-0.3, games=7) -> pd.DataFrame:
+    """A language model that begins as the script and never attacks."""
+    values = {"goodwill": 0.9, "goodwill drift": drift, "punishment": 0.01, "avalanche": 0.0}
+    rows = [{"statistic": k, "arm": LEARNED, "year": 1901, "value": v} for k, v in values.items()]
+    rows.append(rows[1] | {"arm": CONTROL, "value": -0.04})
+    table = pd.DataFrame(rows).assign(games=games)
+    table = table.assign(low=table["value"] - 0.05, high=table["value"] + 0.05)
+    return table.assign(alliance=table["statistic"].map({"punishment": "proposed"}))
+
+
+def verdicts(*tables) -> pd.DataFrame:
+    return press_verdicts.verdicts(*tables, learned())
+
+
 def test_all_shown():
-    found = press_verdicts.verdicts(differences(0.01, 0.03), phases())
-    assert found["verdict"].tolist() == ["shown"] * 9 + ["not measured"]
-    assert found["claim"].tolist() == ["K14"] + ["K15"] * 9
+    found = verdicts(differences(0.01, 0.03), phases())
+    assert found["verdict"].tolist() == ["shown"] * 12 + ["open"] * 2
+    assert found["claim"].tolist() == ["K14"] + ["K15"] * 13
+    told = found["statement"].str.startswith("learned, ").tolist()
+    assert told == [False] * 9 + [True, True, False, True, True]
     assert list(found.columns) == press_verdicts.COLUMNS
 
 
 def test_the_other_verdicts():
-    found = press_verdicts.verdicts(differences(-0.01, 0.03), phases(after=0.9))
+    found = verdicts(differences(-0.01, 0.03), phases(after=0.9))
     assert found["verdict"].tolist()[:3] == ["open", "shown", "open"]
-    assert press_verdicts.verdicts(differences(-2, -1), phases()).loc[0, "verdict"] == "shown"
+    assert verdicts(differences(-2, -1), phases()).loc[0, "verdict"] == "shown"
     worse = phases(after=1.2)
     worse.loc[worse["arm"] == press_arms.OFF, ["value", "low", "high"]] = 0.2, 0.1, 0.3
-    told = press_verdicts.verdicts(differences(0, 1), worse)["verdict"].tolist()
+    told = verdicts(differences(0, 1), worse)["verdict"].tolist()
     assert told[2] == "reversed" and told[8] == "reversed"
 
 
 def test_a_profile_that_is_too_short():
     short = phases(years=(1901,))
     short.loc[short["statistic"] == "punishment", ["value", "low", "high"]] = NAN
-    found = press_verdicts.verdicts(differences(0, 1), short)["verdict"].tolist()
+    found = verdicts(differences(0, 1), short)["verdict"].tolist()
     assert found[2:6] == ["not measured"] * 4 and found[6] == "shown"
     with pytest.raises(ValueError, match="compute it first"):
-        press_verdicts.verdicts(differences(0, 1), short[short["arm"] != RANDOM])
+        verdicts(differences(0, 1), short[short["arm"] != RANDOM])
+
+
+def test_a_learned_negotiator_that_says_nothing_is_not_measured():
+    none = press_verdicts.verdicts(differences(0, 1), phases(), learned().iloc[:0])
+    assert none["verdict"].tolist()[9:] == ["not measured"] * 5 and none["value"].isna().sum() == 5
+    few = press_verdicts.verdicts(differences(0, 1), phases(), learned(games=6))
+    assert few["verdict"].tolist()[9:] == ["not measured"] * 5
+    more = press_verdicts.verdicts(differences(0, 1), phases(), learned(drift=0.3))
+    assert more["verdict"].tolist()[9:] == ["shown", "reversed", "shown", "open", "open"]
 
 
 def test_intervals_in_words():
