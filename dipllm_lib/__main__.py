@@ -9,8 +9,10 @@ ignored.
 import argparse
 import contextlib
 import json
+import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 from dipllm_lib.run import pipeline, profiles, task_env
 from dipllm_lib.run.places import Refused
@@ -61,8 +63,9 @@ def parser() -> argparse.ArgumentParser:
     keep = commands.add_parser("reference", help=text, allow_abbrev=False)
     keep.set_defaults(profile="cpu", seed=0)
     bench = commands.add_parser("bench", help="print the cost table", allow_abbrev=False)
-    bench.add_argument("name", nargs="*", help="which measurements; all without a name")
+    bench.add_argument("name", nargs="*", help="which measurements; `all` and no name mean all")
     bench.add_argument("--json", action="store_true", help="one JSON object a line")
+    bench.add_argument("--csv", metavar="FILE", type=Path, help="write the table to a file as well")
     bench.add_argument("--quick", action="store_true", help="shorter and less exact")
     bench.add_argument("--positions", metavar="N", help=f"positions of {DIFF}, {POSITIONS} without")
     bench.add_argument("--seed", metavar="S", help=f"seed of {DIFF}, 0 without")
@@ -82,23 +85,31 @@ def _bench(chosen: argparse.Namespace) -> int:
     given = [f"--{flag}" for flag in FLAGS_OF_DIFF if getattr(chosen, flag) is not None]
     if given:
         return _wrong(f"{given[0]} belongs to {DIFF}: write bench {DIFF} {given[0]} ...")
-    from dipllm_lib.bench import BENCHES, machine
+    os.environ.setdefault("TQDM_DISABLE", "1")  # bars of other packages, before they are imported
+    from dipllm_lib import bench_table
 
-    unknown = sorted(set(chosen.name) - set(BENCHES))
-    if unknown:
-        return _wrong(f"no bench {', '.join(unknown)}: there are {', '.join(BENCHES)}")
-    _note(machine())
-    for name in chosen.name or BENCHES:
-        for row in BENCHES[name](chosen.quick, _note):
-            line = "{name:<40} {ours:>12.4g} {peer:>12.4g} {unit:<16} {ratio:>8.3g}"
-            print(json.dumps(row) if chosen.json else line.format(**row), flush=True)
+    try:
+        names = bench_table.chosen(chosen.name)
+    except ValueError as error:
+        return _wrong(str(error))
+    if chosen.csv and not chosen.csv.parent.is_dir():
+        return _wrong(f"--csv {chosen.csv}: there is no folder {chosen.csv.parent}")
+    _note(bench_table.machine())
+    if not chosen.json:
+        print(bench_table.heading(), flush=True)
+    rows = []
+    for row in bench_table.measured(names, chosen.quick, _note):
+        rows.append(row)
+        print(json.dumps(row) if chosen.json else bench_table.line(row), flush=True)
+    if chosen.csv:
+        bench_table.save(rows, chosen.csv)
     return 0
 
 
 def _compare(chosen: argparse.Namespace) -> int:
     """The adjudicator against the package on random positions: 1 if something is unexplained."""
-    if chosen.name != [DIFF] or chosen.quick:
-        return _wrong(f"{DIFF} is no measurement: run it alone and without --quick")
+    if chosen.name != [DIFF] or chosen.quick or chosen.csv:
+        return _wrong(f"{DIFF} is no measurement: run it alone, without --quick and --csv")
     numbers = []
     for flag, (without, least, most) in FLAGS_OF_DIFF.items():
         text = getattr(chosen, flag)
@@ -129,10 +140,8 @@ def _wrong(text: str) -> int:
 def main(words: list[str] | None = None) -> int:
     """Run one command and return its exit code."""
     chosen = parser().parse_args(words)
-    if chosen.command == "bench":
-        return _bench(chosen)
     try:
-        return _pipeline(chosen)
+        return _bench(chosen) if chosen.command == "bench" else _pipeline(chosen)
     except (Refused, OSError) as error:  # of the system: a full disk, a folder without rights
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -7,7 +7,6 @@ games per second with two workers beside one in this process, so the ratio is th
 most. Times are wall times here, best of several passes: CPU times would not show waiting.
 """
 
-import functools
 import time
 from collections.abc import Callable
 
@@ -15,6 +14,8 @@ from dipllm_lib.dip import atlas, game, policies
 from dipllm_lib.run import parallel, ray_backend, ray_connect, task_env
 
 WORKERS = 2
+GAMES, GAMES_QUICK = 1500, 300  # about 20 and 4 s for one worker: the start of two takes seconds
+LAST_YEAR = 1908
 
 
 def play(task: tuple[int, int]) -> int:
@@ -27,11 +28,12 @@ def play(task: tuple[int, int]) -> int:
 
 def bench_parallel(quick: bool, note: Callable[[str], None]) -> list[dict]:
     """A row for worker processes and one for Ray, if it is installed."""
-    count, last_year, passes = (8, 1903, 1) if quick else (48, 1908, 3)
-    tasks = [(number, last_year) for number in range(count)]
+    count, passes = (GAMES_QUICK, 1) if quick else (GAMES, 2)
+    tasks = [(number, LAST_YEAR) for number in range(count)]
+    play(tasks[0])  # compiles
     alone = _wall(tasks, 1, passes)
-    note(f"{count} games to {last_year}: {alone:.2f} s in this process, wall time")
-    rows = [_row("processes", count, alone, _wall(tasks, WORKERS, passes), note)]
+    note(f"{count} games to {LAST_YEAR}: {alone[0]:.2f} s in this process, wall time")
+    rows = [_row("processes", alone, _wall(tasks, WORKERS, passes), note)]
     if not ray_connect.installed():
         note(f"without Ray: {ray_connect.INSTALL}")
         return rows
@@ -39,25 +41,25 @@ def bench_parallel(quick: bool, note: Callable[[str], None]) -> list[dict]:
     with ray_backend.cluster(None, WORKERS):
         note(f"Ray on this machine: started in {time.perf_counter() - start:.1f} s")
         with task_env.variables({task_env.BACKEND: "ray"}):
-            rows.append(_row("workers of Ray", count, alone, _wall(tasks, WORKERS, passes), note))
+            rows.append(_row("workers of Ray", alone, _wall(tasks, WORKERS, passes), note))
     return rows
 
 
-def _row(name: str, count: int, alone: float, together: float, note: Callable) -> dict:
-    note(f"{WORKERS} {name}: {together:.2f} s")
-    ours, peer = count / together, count / alone
+def _row(name: str, alone: tuple, together: tuple, note: Callable) -> dict:
+    """alone, together: what `_wall` found. Raises RuntimeError if the games differ."""
+    if together[1] != alone[1]:
+        raise RuntimeError(f"{WORKERS} {name}: games came out differently from those of one")
+    note(f"{WORKERS} {name}: {together[0]:.2f} s")
+    ours, peer = (len(games) / seconds for seconds, games in (together, alone))
     fields = {"name": f"{WORKERS} {name}, one worker beside", "ours": ours, "peer": peer}
     return fields | {"unit": "games/s", "ratio": ours / peer}
 
 
-def _wall(tasks: list, workers: int, passes: int) -> float:
-    """Best wall time in seconds of `passes` maps after one that is not counted."""
-    run = functools.partial(parallel.map, play, tasks, workers, 1)
-    best, results = float("inf"), run()
+def _wall(tasks: list, workers: int, passes: int) -> tuple[float, list[int]]:
+    """Best wall time in seconds of `passes` maps, and what they returned."""
+    best, results = float("inf"), []
     for _ in range(passes):
         start = time.perf_counter()
-        again = run()
+        results = parallel.map(play, tasks, workers, 1)
         best = min(best, time.perf_counter() - start)
-        if again != results:
-            raise RuntimeError(f"{workers} workers: games came out differently the second time")
-    return best
+    return best, results

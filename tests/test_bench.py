@@ -7,7 +7,7 @@ import pytest
 from dipllm_lib.__main__ import main
 from dipllm_lib.run import ray_connect
 
-FIELDS = ["name", "ours", "peer", "unit", "ratio"]
+FIELDS = ["bench", "name", "ours", "peer", "unit", "ratio", "machine"]
 RULES = [
     "movement, uniform orders",
     "movement, uniform orders, set up too",
@@ -72,4 +72,4 @@ def test_two_workers_play_the_games_of_one(capsys):
     expected += ["2 workers of Ray, one worker beside"] * ray_connect.installed()
     assert [row["name"] for row in found] == expected
     assert all(list(row) == FIELDS and row["unit"] == "games/s" for row in found)
-    assert "8 games to 1903: " in notes and "2 processes: " in notes
+    assert "300 games to 1908: " in notes and "2 processes: " in notes

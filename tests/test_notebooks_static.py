@@ -126,6 +126,42 @@ def test_it_says_what_was_found_where_it_departs_and_what_to_try(path):
         assert f"## {heading}" in text, heading
 
 
+def glossary() -> dict[str, str]:
+    """Term -> its line, from the tables below `## Words` of 00."""
+    cells = [c.source for c in read(FILES[0]).cells if c.source.startswith("## Words")]
+    assert len(cells) == 1
+    rows = re.findall(r"^\| ([^|]+?) \| ([^|]+?) \|$", cells[0], flags=re.M)
+    return {term: text for names, text in rows for term in re.split(r", | and ", names)}
+
+
+def headings(path: Path) -> list[str]:
+    """The headings of a notebook without code and without codes of claims (C1, K15)."""
+    text = "\n".join(c.source for c in read(path).cells if c.cell_type == "markdown")
+    return re.findall(r"^#+ (.*)", re.sub(r"`[^`\n]*`|\b[A-Z]\d+\b(?!C)", "", text), flags=re.M)
+
+
+def test_the_glossary_has_the_abbreviations_and_symbols_of_all_headings():
+    known = set(" ".join(glossary()).split())
+    for path in FILES:
+        for heading in headings(path):
+            short = re.findall(r"\b[A-Z0-9]*[A-Z]{2,}\b|\bA2C\b|[α-ω]", heading)
+            assert set(short) <= known, (path.name, heading)
+
+
+def test_the_title_of_each_notebook_that_has_words_of_the_field_is_explained():
+    plain = {"00_overview", "11_evaluation", "12_case_study", "13_claims"}
+    for path in FILES:
+        title, known = headings(path)[0].lower(), {term.lower() for term in glossary()}
+        found = [t for t in known if re.search(rf"(?<!\w){re.escape(t)}s?(?!\w)", title)]
+        assert bool(found) != (path.stem in plain), title
+
+
+def test_every_word_of_the_glossary_is_used():
+    cells = [c.source for path in FILES for c in read(path).cells]
+    text = "\n".join(cell for cell in cells if not cell.startswith("## Words")).lower()
+    assert [term for term in glossary() if term.lower() not in text] == []
+
+
 def test_no_profile_is_special():
     """A profile changes numbers, never code paths."""
     sources = [p for d in ("dip", "lm") for p in (ROOT / "dipllm_lib" / d).glob("*.py")]

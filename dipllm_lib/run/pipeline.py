@@ -27,8 +27,6 @@ from dipllm_lib.run import (
 from dipllm_lib.run.chain import GRAPH
 from dipllm_lib.run.graph import Notebook, Run
 
-STUDIES = ("dip", "ipd", "kto")
-
 
 def plan(
     profile: str,

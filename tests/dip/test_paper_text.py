@@ -26,6 +26,7 @@ from dipllm_lib.dip import vocabulary as v
 from dipllm_lib.dip.last_orders import LastOrders
 from dipllm_lib.dip.orders import from_text
 
+THOROUGH = (pytest.mark.slow, pytest.mark.thorough)
 GOLDEN = (Path(__file__).parent / "golden" / "paper.txt").read_text(encoding="utf-8")
 
 
@@ -302,7 +303,7 @@ def test_other_texts_are_refused():
 
 
 @pytest.mark.corpus
-@pytest.mark.parametrize("most", [60, pytest.param(None, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("most", [60, pytest.param(None, marks=THOROUGH)])
 def test_positions_of_recorded_games_round_trip(most):
     """One turn of every position of the first or of all games, with one slot of it."""
     folder = Path(os.environ.get("DIPLLM_CORPUS", "")) / "human_games"

@@ -27,6 +27,7 @@ from dipllm_lib.dip import (
 from dipllm_lib.lm import backbones
 from dipllm_lib.lm.choices import Tries, path, trie
 
+THOROUGH = (pytest.mark.slow, pytest.mark.thorough)
 OPENING = """1901 spring move
  Aus A Bud Vie F Tri
  Eng A Lpl F Edi Lon
@@ -228,7 +229,7 @@ def examples(most):
 
 
 @pytest.mark.corpus
-@pytest.mark.parametrize("most", [60, pytest.param(None, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("most", [60, pytest.param(None, marks=THOROUGH)])
 def test_recorded_games_round_trip(most):
     """Every position and every order of the first or of all games; some against legal lists."""
     found = examples(most)

@@ -13,7 +13,8 @@ pytestmark = pytest.mark.slow
 
 NAME = "10b_ipd_beyond"
 LINE = "settings = here.ipd"
-QUESTIONS = 'social_questions=("mixing", "payoffs")'
+# the questions of the figures, few pairs of LOLA, which none of them shows
+QUESTIONS = 'social_questions=("mixing", "payoffs"), social_seeds=1, lola_pairs=4'
 
 
 def figures(folder, monkeypatch, change: str = "") -> dict[str, bytes]:
@@ -41,8 +42,11 @@ def unchanged(tmp_path_factory):
     ("change", "moved", "kept"),
     [
         ("hidden=8", {"10b_mixing", "10b_payoffs", "10b_regret"}, set()),
-        ("social_shares=(0.1, 0.9)", {"10b_mixing"}, {"10b_payoffs", "10b_regret"}),
-        ("social_ratios=(1.5, 3.0)", {"10b_payoffs"}, {"10b_mixing", "10b_regret"}),
+        (
+            "social_shares=(0.1, 0.9), social_ratios=(1.5, 3.0)",
+            {"10b_mixing", "10b_payoffs"},
+            {"10b_regret"},
+        ),
     ],
 )
 def test_one_line_gives_a_new_figure(change, moved, kept, unchanged, tmp_path, monkeypatch):

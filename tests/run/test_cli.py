@@ -3,11 +3,11 @@
 import json
 import subprocess
 import sys
-import types
 
 import pytest
 
 from dipllm_lib import __main__ as cli
+from dipllm_lib import bench, bench_table
 from dipllm_lib.run import pipeline, places
 
 
@@ -85,22 +85,70 @@ def test_interrupt_before_the_first_notebook(monkeypatch, capsys):
     assert capsys.readouterr().err == "stopped\n"
 
 
-def test_bench(monkeypatch, capsys):
-    module = types.ModuleType("dipllm_lib.bench")
-    row = {"name": "rules", "ours": 1.5, "peer": 3.0, "unit": "ms", "ratio": 2.0}
-    module.machine = lambda: "one core"
-    module.BENCHES = {"rules": lambda quick, note: [row | {"ours": 1.0 if quick else 1.5}]}
-    monkeypatch.setitem(sys.modules, "dipllm_lib.bench", module)
-    assert cli.main(["bench", "rules", "--json"]) == 0
-    assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == [row]
-    assert cli.main(["bench", "--quick", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["ours"] == 1.0
-    assert cli.main(["bench"]) == 0
+@pytest.fixture
+def benches(monkeypatch):
+    """Two benches of one row each, which say how they were called, on a machine without a name."""
+
+    def fake(ours: float):
+        row = {"name": "judged, boards", "ours": ours, "peer": 3.0, "unit": "phases/s"}
+        return lambda quick, note: [row | {"ratio": (ours / 3) / (2 if quick else 1)}]
+
+    monkeypatch.setattr(bench, "BENCHES", {"rules": fake(600.0), "games": fake(2.0)})
+    monkeypatch.setattr(bench_table, "machine", lambda: "two cores, Python 3.11")
+
+
+GAMES = {
+    "bench": "games",
+    "name": "judged, boards",
+    "ours": 2.0,
+    "peer": 3.0,
+    "unit": "phases/s",
+    "ratio": 2 / 3,
+    "machine": "two cores, Python 3.11",
+}
+
+
+def test_bench(benches, capsys):
+    assert cli.main(["bench", "games", "games", "--json"]) == 0
     shown = capsys.readouterr()
-    assert shown.out.split() == ["rules", "1.5", "3", "ms", "2"]
-    assert shown.err == "# one core\n"
+    assert [json.loads(line) for line in shown.out.splitlines()] == [GAMES]
+    assert shown.err == "# two cores, Python 3.11\n"
+    assert cli.main(["bench", "games", "--quick", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == GAMES | {"ratio": 1 / 3}
+    assert cli.main(["bench"]) == cli.main(["bench", "all"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:3] == lines[3:] and lines[0].split() == ["name", "ours", "peer", "unit", "ratio"]
+    assert [line.split()[2:] for line in lines[1:3]] == [
+        ["600", "3", "phases/s", "200"],
+        ["2", "3", "phases/s", "0.667"],
+    ]
     assert cli.main(["bench", "rulez"]) == 2
-    assert capsys.readouterr().err == "no bench rulez: there are rules\n"
+    assert capsys.readouterr().err == "no bench rulez: there are rules, games\n"
+
+
+def test_bench_writes_one_csv(benches, tmp_path, capsys):
+    assert cli.main(["bench", "all", "--csv", str(tmp_path / "bench.csv")]) == 0
+    assert (tmp_path / "bench.csv").read_text(encoding="utf-8") == (
+        "bench,name,ours,peer,unit,ratio,machine\n"
+        'rules,"judged, boards",600,3,phases/s,200,"two cores, Python 3.11"\n'
+        'games,"judged, boards",2,3,phases/s,0.6667,"two cores, Python 3.11"\n'
+    )
+    capsys.readouterr()
+    nowhere = tmp_path / "none" / "bench.csv"
+    assert cli.main(["bench", "--csv", str(nowhere)]) == 2
+    assert f"there is no folder {nowhere.parent}" in capsys.readouterr().err
+    assert cli.main(["bench", "rules-diff", "--csv", str(tmp_path / "bench.csv")]) == 2
+
+
+def test_a_bench_without_what_it_needs_is_one_line(benches, monkeypatch, capsys):
+    def without(quick, note):
+        raise FileNotFoundError("the model package is not installed: run `pip install it`")
+
+    monkeypatch.setitem(bench.BENCHES, "rules", without)
+    assert cli.main(["bench", "all"]) == 1
+    assert capsys.readouterr().err.splitlines()[1:] == [
+        "error: the model package is not installed: run `pip install it`"
+    ]
 
 
 def test_as_a_command_from_another_folder(home, tmp_path):
