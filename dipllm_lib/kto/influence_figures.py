@@ -77,7 +77,8 @@ def _grounds(ax, document: Mapping) -> None:
         _nothing(ax, "no modeller is connected")
         return
     ax.barh(range(len(rows)), [row["effect"] for row in rows], color=PINK, height=0.6)
-    ax.set_yticks(range(len(rows)), [row["text"] for row in rows])
+    words = [row["text"].replace(": ", "\n", 1) for row in rows]  # else they take half the width
+    ax.set_yticks(range(len(rows)), words, fontsize=7)
     ax.set_ylim(len(rows) - 0.5, -0.5)
 
 
