@@ -47,12 +47,6 @@ SHELVED = """
     kto.league_weights kto.orders_game kto.press kto.press_breach kto.press_menu
     kto.press_metrics kto.rule_change kto.soft_tokens
 """
-# used by nobody or by their own test alone; they go with the next reference run, which a change of
-# their files would void
-NEXT = """
-    dip.case_words.HELP dip.deviations._unit ipd.contrasts.VERDICTS kto.language_tables.ARMS
-    kto.memory_study.KINDS kto.selectors.COOPERATE run.claims.claim run.grades.NOTHING
-"""
 
 
 def module(path: Path) -> str:
@@ -153,16 +147,16 @@ def listed(names: str) -> set[str]:
 
 def test_no_dead_names():
     tests = [ast.parse(p.read_text(encoding="utf-8")) for p in (ROOT / "tests").rglob("*.py")]
-    assert unused(TREES, [*notebooks(), *tests]) <= listed(NEXT)
+    assert not unused(TREES, [*notebooks(), *tests])
 
 
 def test_what_tests_alone_use_is_listed_with_its_reason():
-    found = unused(TREES, notebooks()) - listed(YARDSTICKS) - listed(READERS) - listed(NEXT)
+    found = unused(TREES, notebooks()) - listed(YARDSTICKS) - listed(READERS)
     left = {name for name in found if name.rpartition(".")[0] not in listed(SHELVED)}
     assert not left, f"use it, remove it, or list it: {sorted(left)}"
 
 
 def test_the_lists_name_what_is_there():
     there = {f"{m}.{n}" for m, tree in TREES.items() for s in tree.body for n in stored(s)}
-    assert listed(YARDSTICKS) | listed(READERS) | listed(NEXT) <= there
+    assert listed(YARDSTICKS) | listed(READERS) <= there
     assert listed(SHELVED) <= set(TREES)

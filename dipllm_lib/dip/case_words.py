@@ -16,8 +16,6 @@ from dipllm_lib.dip.case_study import Case, Decision
 from dipllm_lib.dip.game import Game
 from dipllm_lib.dip.paper_orders import NAMES, sentence, unit_name
 
-HELP = (boards.SUPPORT_HOLD, boards.SUPPORT_MOVE)
-
 
 class Act(NamedTuple):
     """One order that was given. place, dest: provinces (-1: none); helped: that of the unit which

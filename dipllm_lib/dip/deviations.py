@@ -115,10 +115,6 @@ def _backed_by(case: Case, mover: int, power: int) -> bool:
     )
 
 
-def _unit(b: Boards, p: int) -> str:
-    return boards.unit_text(int(b.unit[0, p]), int(b.loc[0, p])) if b.unit[0, p] else ""
-
-
 def _b1(case: Case) -> bool:
     """The second adjudicator with this fault gives the package's units; VIA between provinces that
     do not touch may have been left out when the orders went to the package (module `replay`).

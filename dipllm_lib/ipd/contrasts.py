@@ -16,7 +16,6 @@ import pandas as pd
 
 from dipllm_lib.run import stats
 
-VERDICTS = ("shown", "reversed", "open")
 FEWEST = 3
 
 
@@ -51,7 +50,7 @@ def difference(first: pd.Series, second: pd.Series | float) -> pd.Series:
 
 
 def verdict(low: float, high: float) -> str:
-    """One of VERDICTS for an interval of a contrast that is stated to be positive."""
+    """`shown`, `reversed` or `open` for an interval of a contrast that is stated to be positive."""
     return "shown" if low > 0 else "reversed" if high < 0 else "open"
 
 

@@ -18,14 +18,6 @@ from dipllm_lib.kto.policies import Policy
 from dipllm_lib.kto.trajectories import Trajectory
 from dipllm_lib.lm.backbones import Backbone
 
-ARMS = {
-    "random": "uniform over the legal texts",
-    "untrained": "the base before stage 1",
-    "pi_ref": "after stage 1: imitates the pool",
-    "kto": "unit weights, offers only",
-    "pt_kto": "executor",
-}
-
 
 def sizes(backbone: Backbone) -> pd.DataFrame:
     """Rows part, weights, share of the base: the base and each adapter."""

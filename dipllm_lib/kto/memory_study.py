@@ -31,7 +31,6 @@ from dipllm_lib.run.profiles_kto import KTOSettings
 BAYES, UNIFORM = "Bayes filter", "uniform"
 PLAYERS = (*ARMS, BAYES, UNIFORM)
 RULE = "5/3/1/0"
-KINDS = ("payoffs", "type", "delta")
 ARENAS = {"repeated": arenas.repeated_game, "bargaining": arenas.bargaining}
 PARTS = (*ARENAS, "recall")
 MEASURES = ("rounds", "recovery")

@@ -28,9 +28,6 @@ from dipllm_lib.kto.labels import Sample
 EPSILON = 0.02  # of the scale
 AHEAD = 5  # rounds of the repeated game that the staged selector looks at
 HALF = 0.5
-COOPERATE = (
-    0  # index of the legal text in the repeated game; of `keep` in the gift game it is 0 too
-)
 ROLES = ("proposer", "responder", "giver", "partner", "bargainer", "orders")
 
 

@@ -18,29 +18,3 @@ def verdict(
     if first > bound:
         return "holds"
     return "fails" if last <= bound else "not resolved"
-
-
-def claim(
-    key: str,
-    text: str,
-    where: str,
-    stated: str,
-    unit: str,
-    found: Interval,
-    n: str,
-    *,
-    above: float | None = None,
-    below: float | None = None,
-    enough: bool = True,
-) -> dict:
-    """One row of the table of claims.
-
-    key, text, where: its name, what it says, where it stands. stated: the paper's value in words.
-    found: (mean, low, high) in `unit`, three times the same for an exact number. n: what was
-    counted. enough: False if that is too little for a verdict, which is then `not resolved`.
-    """
-    mean, low, high = found
-    row = {"claim": key, "text": text, "where": where, "stated": stated, "unit": unit}
-    row |= {"mean": mean, "low": low, "high": high, "n": n}
-    told = verdict(mean, low, high, above=above, below=below)
-    return row | {"verdict": told if enough else "not resolved"}

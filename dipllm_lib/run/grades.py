@@ -141,9 +141,6 @@ class Found(NamedTuple):
     reason: str = ""
 
 
-NOTHING = Found(math.nan, math.nan, math.nan, "–")
-
-
 @dataclass(frozen=True)
 class Claim:
     """One checkable sentence. key: unique, its letters and number name the claim, a letter behind

@@ -77,6 +77,6 @@ def test_nothing_measured_and_why():
 
 
 def test_what_the_readme_shows_is_no_list_of_successes():
-    """Of each study parts of all kinds; the keys are those of the lists (test_chain: all exist)."""
+    """Of each study parts of all kinds; chain/test_smoke.py holds that all keys exist."""
     assert len(set(claim_rows.SHOWN)) == len(claim_rows.SHOWN) <= 40
     assert {"C4a", "C7i", "C10.16", "I6", "I9e", "K1a", "K3a"} <= set(claim_rows.SHOWN)

@@ -26,14 +26,3 @@ def test_a_verdict_needs_one_bound_and_a_mean_inside():
         claims.verdict(1.0, 0.0, 2.0)
     with pytest.raises(ValueError, match="does not hold the mean"):
         claims.verdict(3.0, 0.0, 2.0, above=1.0)
-
-
-def test_a_claim_is_one_row_with_its_verdict():
-    row = claims.claim("C", "text", "Table 1", "> 1", "points", (2.0, 1.5, 2.5), "9 games", above=1)
-    assert list(row) == "claim text where stated unit mean low high n verdict".split()
-    assert (row["mean"], row["low"], row["high"], row["verdict"]) == (2.0, 1.5, 2.5, "holds")
-
-
-def test_too_little_resolves_nothing():
-    row = claims.claim("C", "t", "w", "s", "u", (0.5, 0.5, 0.5), "1 seeds", above=0.0, enough=False)
-    assert row["verdict"] == "not resolved" and row["low"] == 0.5
