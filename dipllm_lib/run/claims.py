@@ -1,7 +1,5 @@
 """How a claim is judged: a number with its interval against a bound."""
 
-Interval = tuple[float, float, float]
-
 
 def verdict(
     mean: float, low: float, high: float, *, above: float | None = None, below: float | None = None
