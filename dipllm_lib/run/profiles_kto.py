@@ -112,7 +112,7 @@ class KTOSettings(Settings):
     press_lm_last_year: int = setting(1901, 1902, 1908, "these games end after this year's adjustments", "year", "specification 13")
     press_lm_logs: int = setting(1, 7, 70, "games of scripted negotiators whose messages it learns from", "games", "chosen: time")
     press_lm_contexts: int = setting(4, 8, 128, "contexts per training step", "contexts", "as contexts")
-    press_lm_steps: tuple = setting((4, 4), (60, 30), (1000, 1000), "training steps of imitation and of `pt_kto` on the labelled messages", "(steps, steps)", "chosen: time")
+    press_lm_steps: tuple = setting((4, 4), (40, 20), (1000, 1000), "training steps of imitation and of `pt_kto` on the labelled messages", "(steps, steps)", "chosen: time")
     press_lm_rate: tuple = setting((3e-3, 1e-3), (1e-3, 1.6e-4), (2e-5, 2e-5), "peak learning rates of the two", "(1/step, 1/step)", "as notebook 09")
     press_resamples: int = setting(200, 2000, 10000, "resamples of games behind an interval", "resamples", "chosen")
 # fmt: on
