@@ -95,7 +95,8 @@ def quiet(tmp_path_factory) -> Home:
 @pytest.fixture
 def copy(quiet, tmp_path, monkeypatch) -> Home:
     """A copy of the quiet run, and the home of this process, to be damaged."""
-    shutil.copytree(quiet.path, tmp_path / "home")
+    unlocked = shutil.ignore_patterns(".lock*", "*.tmp")  # others may look at it at once
+    shutil.copytree(quiet.path, tmp_path / "home", ignore=unlocked)
     monkeypatch.setenv("DIPLLM_HOME", str(tmp_path / "home"))
     return Home(tmp_path / "home")
 

@@ -263,6 +263,8 @@ def missing_removals(now: boards.Boards, given: boards.Orders) -> np.ndarray:
     return boards.units(now) - boards.centres(now) > removed
 
 
+@pytest.mark.slow
+@pytest.mark.thorough
 def test_human_games(corpus):
     count, odd, pending = Counter(), [], []
     for number, phases in enumerate(games(corpus)):

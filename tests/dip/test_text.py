@@ -293,6 +293,7 @@ def test_bad_texts_are_one_line():
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_pieces_and_lengths_of_the_subword_tokenizer(positions):
     """Joined ids = concatenated ids, whatever stands before; prefix-free; lengths as specified."""
     backbone = backbones.load("smollm2", dtype="bfloat16")

@@ -8,7 +8,7 @@ import pytest
 from dipllm_lib.ipd import a2c
 from dipllm_lib.ipd.a2c_settings import PAPER
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
 
 def test_the_first_ten_iterations_of_the_mixed_pool():

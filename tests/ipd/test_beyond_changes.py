@@ -42,10 +42,11 @@ def unchanged(tmp_path_factory):
     ("change", "moved", "kept"),
     [
         ("hidden=8", {"10b_mixing", "10b_payoffs", "10b_regret"}, set()),
-        (
+        pytest.param(
             "social_shares=(0.1, 0.9), social_ratios=(1.5, 3.0)",
             {"10b_mixing", "10b_payoffs"},
             {"10b_regret"},
+            marks=pytest.mark.thorough,
         ),
     ],
 )

@@ -73,7 +73,7 @@ def test_regret_adds_up_to_what_is_lost():
     types, told = memory_players.paths(GAME, 8, [kind] * 4000, kind, 8, False)
     log, chances = memory_players.play(uniform, GAME, types, told, seeding.child(0, "regret"))
     best = arenas.fixed_values(GAME, 8)[kind, 0, 0].max()
-    lost = memory_players.regret(GAME, log, chances, types).sum(axis=1).mean()
+    lost = memory_players.regrets(GAME, log, chances, types)[0].sum(axis=1).mean()
     assert lost == pytest.approx(best - log.paid.sum(axis=1).mean(), abs=0.35)
 
 
@@ -139,6 +139,6 @@ def test_training_lowers_regret_and_repeats():
     for _ in range(2):
         player = memory_players.train(GAME, ARMS[1], size, 0)
         log, chances = memory_players.play(player, GAME, types, told, seeding.child(5, "test"))
-        scores.append(memory_players.regret(GAME, log, chances, types).mean())
+        scores.append(memory_players.regrets(GAME, log, chances, types)[0].mean())
     log, chances = memory_players.play(uniform, GAME, types, told, seeding.child(5, "test"))
-    assert scores[0] == scores[1] < memory_players.regret(GAME, log, chances, types).mean()
+    assert scores[0] == scores[1] < memory_players.regrets(GAME, log, chances, types)[0].mean()
