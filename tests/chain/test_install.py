@@ -52,7 +52,8 @@ def test_an_empty_environment_runs_the_last_notebook(copy, tmp_path):
     call(python, "-m", "pip", "install", "-q", *wheels, "-e", ".[notebooks]", **options)
     assert call(python, "-m", "pip", "check", **options) == "No broken requirements found.\n"
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    for package in (line.split(">")[0] for line in project["optional-dependencies"]["dev"]):
+    tests = {line.split(">")[0] for line in project["optional-dependencies"]["dev"]}
+    for package in sorted(tests - {"pyyaml"}):  # which papermill brings
         call(python, "-m", "pip", "show", "-q", package, code=1, **options)
     before = copy.steady()
     only = ["reproduce", "--profile", "smoke", "--only", "13", "--force"]
