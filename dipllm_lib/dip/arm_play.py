@@ -156,6 +156,7 @@ def said(stored: Stored) -> list[dict]:
     turns = [samples.row_turn(row) for row in rows]
     player = opened(stored)
     rng = seeding.child(stored.job.seed, "arms", "texts")
+    player.take()  # what it has said in games that this process played
     player.act(turns, rng.spawn(len(turns)))
     return player.take()
 

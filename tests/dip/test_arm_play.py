@@ -22,11 +22,12 @@ from dipllm_lib.dip import (
     game,
     orders,
     policies,
+    rules,
     targets,
     variants,
 )
 from dipllm_lib.dip.arm_list import Arm
-from dipllm_lib.run import places, profiles
+from dipllm_lib.run import places, profiles, seeding
 
 SETTINGS = replace(
     profiles.load("smoke", 0).dip, tune_steps=2, search_candidates=4, arms_draws=8, arms_hidden=16,
@@ -120,6 +121,9 @@ def test_texts_are_told_by_player_and_phase(jobs):
     stored = arm_play.Stored("one-shot, FT", jobs["text"], variants.ONE_SHOT)
     said = arm_play.said(stored)
     assert said == arm_play.said(stored) and len(said) == 7
+    turn = orders.turns(rules.start())[0]
+    arm_play.opened(stored).act([turn], [seeding.child(0, "a game of this process")])
+    assert arm_play.said(stored) == said
     table = arm_play.texts({"one-shot, FT": said, "again": said})
     assert table["agent"].unique().tolist() == ["one-shot, FT", "again"]
     assert table.groupby("agent")["turns"].sum().tolist() == [7, 7]
