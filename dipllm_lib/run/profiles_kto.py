@@ -99,7 +99,7 @@ class KTOSettings(Settings):
     influence_resamples: int = setting(200, 2000, 10000, "resamples of states behind an interval", "resamples", "chosen")
     # structured negotiation in Diplomacy
     press_games: int = setting(7, 70, 70, "games of each main arm with press, and without press as many as the largest arm has", "games", "chosen: seats rotate, so a multiple of 7; the issue asks for 70")
-    press_arm_games: int = setting(7, 28, 70, "games of each arm that compares negotiators or effects, twice that for the negotiator with three phases", "games", "chosen: time")
+    press_arm_games: int = setting(7, 14, 70, "games of each arm that compares negotiators or effects, twice that for the negotiator with three phases", "games", "chosen: time")
     press_last_year: int = setting(1901, 1904, 1908, "a game with press ends after this year's adjustments", "year", "chosen: time")
     press_candidates: int = setting(6, 12, 32, "most probable joint orders of a power in a movement phase, before those that agreements need", "joint orders", "chosen: time")
     press_draws: int = setting(16, 48, 256, "draws from the anchor among which they are the most probable", "joint orders", "chosen: 4 times the candidates or more")
@@ -112,7 +112,7 @@ class KTOSettings(Settings):
     press_lm_last_year: int = setting(1901, 1902, 1908, "these games end after this year's adjustments", "year", "specification 13")
     press_lm_logs: int = setting(1, 7, 70, "games of scripted negotiators whose messages it learns from", "games", "chosen: time")
     press_lm_contexts: int = setting(4, 8, 128, "contexts per training step", "contexts", "as contexts")
-    press_lm_steps: tuple = setting((4, 4), (40, 20), (1000, 1000), "training steps of imitation and of `pt_kto` on the labelled messages", "(steps, steps)", "chosen: time")
+    press_lm_steps: tuple = setting((4, 4), (30, 15), (1000, 1000), "training steps of imitation and of `pt_kto` on the labelled messages", "(steps, steps)", "chosen: time")
     press_lm_rate: tuple = setting((3e-3, 1e-3), (1e-3, 1.6e-4), (2e-5, 2e-5), "peak learning rates of the two", "(1/step, 1/step)", "as notebook 09")
     press_resamples: int = setting(200, 2000, 10000, "resamples of games behind an interval", "resamples", "chosen")
 # fmt: on
