@@ -13,7 +13,7 @@ reproduce: .venv/.installed
 test: .venv/.installed
 	@$(PY) -m pip install -q -e '.[dev]' -c requirements.lock
 	@$(PY) -m ruff check . && $(PY) -m ruff format --check .
-	@OMP_NUM_THREADS=1 $(PY) -m pytest -n 2 --dist loadfile -m "not thorough" $(PYTEST)
+	@OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE $(PY) -m pytest -n 2 --dist loadfile -m "not thorough" $(PYTEST)
 
 lab: .venv/.installed
 	@$(PY) -m jupyterlab notebooks

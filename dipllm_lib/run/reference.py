@@ -1,6 +1,6 @@
 """The reference run: what of one whole run of `cpu` becomes part of the repository.
 
-    data/reference         tables, cards, provenance, MANIFEST.json
+    data/reference         tables, cards, provenance, MANIFEST.json; bench.csv stays as it was
     figures/reference      one PNG per figure
     notebooks/reference    the executed copies
     README.md              the row of `cpu` in the table of minutes, memory and disk; the results
@@ -163,6 +163,9 @@ def _make(run: Run, root: Path, data: Path, figures: Path, notebooks: Path, read
     words = kept.machine_words(places.root(), places.home())
     for folder in (data, figures, notebooks):
         folder.mkdir()
+    bench = root / FOLDERS[0] / kept.BENCH
+    if bench.exists():
+        files.write_bytes(data / kept.BENCH, bench.read_bytes())
     for notebook in run.graph:
         _keep_data(run, notebook, data)
         for name in notebook.figures:

@@ -3,6 +3,7 @@
     tables    csv as the run wrote them; above PLAIN bytes packed with gzip, without a time stamp
     figures   PNG with at most WIDE pixels across and a palette of COLOURS; the source hash is kept
               in the text field `source`. The manifest holds the hash of the run's own picture.
+    BENCH     the cost table of `bench all --csv`, if there is one; no run makes it, so it stays
 
 Games, weights, tex and PDF are not kept: a run makes them again.
 """
@@ -20,6 +21,7 @@ from PIL.PngImagePlugin import PngInfo
 from dipllm_lib.run import files, tables
 from dipllm_lib.run.places import Refused
 
+BENCH = "bench.csv"
 PLAIN = 100_000  # bytes of a table that is kept as plain csv
 WIDE, COLOURS = 900, 128
 LIMIT_PICTURE, LIMIT_COPY = 150_000, 1_000_000  # bytes of one file
@@ -64,8 +66,8 @@ def read_table(folder: Path, name: str) -> pd.DataFrame:
 
 
 def kept_tables(folder: Path) -> list[str]:
-    """Names of the tables in a reference folder, sorted."""
-    return sorted(path.name.partition(".")[0] for path in folder.glob("*.csv*"))
+    """Names of the tables of a run in a reference folder, sorted."""
+    return sorted(p.name.partition(".")[0] for p in folder.glob("*.csv*") if p.name != BENCH)
 
 
 def picture(png: bytes, source: str) -> bytes:

@@ -303,7 +303,7 @@ def test_other_texts_are_refused():
 
 
 @pytest.mark.corpus
-@pytest.mark.parametrize("most", [60, pytest.param(1200, marks=THOROUGH)])
+@pytest.mark.parametrize("most", [60, pytest.param(400, marks=THOROUGH)])
 def test_positions_of_recorded_games_round_trip(most):
     """One turn of every position of the first games, with one slot of it."""
     folder = Path(os.environ.get("DIPLLM_CORPUS", "")) / "human_games"

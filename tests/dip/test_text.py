@@ -229,7 +229,7 @@ def examples(most):
 
 
 @pytest.mark.corpus
-@pytest.mark.parametrize("most", [60, pytest.param(1200, marks=THOROUGH)])
+@pytest.mark.parametrize("most", [60, pytest.param(400, marks=THOROUGH)])
 def test_recorded_games_round_trip(most):
     """Every position and every order of the first games; some against legal lists."""
     found = examples(most)

@@ -84,6 +84,15 @@ def test_what_is_kept(finished, root, capsys):
         assert (root / "data" / "reference" / f"{name}.csv").read_bytes() == own
 
 
+def test_the_cost_table_stays_and_is_listed(finished, root):
+    place = root / "data" / "reference" / "bench.csv"
+    files.write_text(place, "bench,name\nrules,movement\n")
+    replace(finished, root)
+    assert place.read_text(encoding="utf-8") == "bench,name\nrules,movement\n"
+    listed = files.read_json(place.parent / "MANIFEST.json")["kept"]["data/reference/bench.csv"]
+    assert listed == {"bytes": 26, "sha256": files.sha256(place)}
+
+
 def test_the_manifest(finished, root):
     replace(finished, root)
     folder = root / "data" / "reference"

@@ -32,6 +32,12 @@ def test_large_tables_are_packed(tmp_path):
         kept.read_table(tmp_path / "r", "01_none")
 
 
+def test_the_cost_table_is_no_table_of_a_run(tmp_path):
+    for name in (kept.BENCH, "01_small.csv", "02_large.csv.gz"):
+        (tmp_path / name).write_bytes(b"")
+    assert kept.kept_tables(tmp_path) == ["01_small", "02_large"]
+
+
 def test_pictures(tmp_path):
     """1,800 x 300 pixels become 900 x 150; a small picture keeps its size; equal bytes twice."""
     for wide, size in ((1800, (900, 150)), (600, (600, 300))):
