@@ -22,7 +22,7 @@ from dipllm_lib.run import files, tables
 from dipllm_lib.run.places import Refused
 
 BENCH = "bench.csv"
-PLAIN = 100_000  # bytes of a table that is kept as plain csv
+PLAIN = 60_000  # bytes of a table that is kept as plain csv
 WIDE, COLOURS = 900, 128
 LIMIT_PICTURE, LIMIT_COPY = 150_000, 1_000_000  # bytes of one file
 LIMIT_SMALL = 5_000_000  # bytes of all tables and figures
