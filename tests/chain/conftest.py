@@ -84,11 +84,11 @@ def quiet(tmp_path_factory) -> Home:
     home = Home(path)
     with open(path / "lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        before = {p: p.read_bytes() for p in sorted((ROOT / "notebooks").glob("*"))}
+        before = {p: p.read_bytes() for p in sorted((ROOT / "notebooks").glob("*.ipynb"))}
         said = home.reproduce(0)
         if "done" in said:
             (path / "said").write_text(said, encoding="utf-8")
-        assert {p: p.read_bytes() for p in sorted((ROOT / "notebooks").glob("*"))} == before
+        assert {p: p.read_bytes() for p in sorted((ROOT / "notebooks").glob("*.ipynb"))} == before
     return home
 
 
